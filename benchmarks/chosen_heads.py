@@ -1,5 +1,7 @@
-"""Must stability cost capability? Compares split-softmax on a few chosen heads with every other fix
-at equal capability, on the default model.
+"""Must stability cost capability?
+
+Compares split-softmax on a few chosen heads with every other fix at equal capability, on the
+default model.
 
 Heads are chosen on one half of the suite's prompts, with seeds different from the scoring ones, by
 two criteria: the drop of their mass over self-chats, and the change of the probe's score when
@@ -17,6 +19,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +30,15 @@ from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.analysis.calibration_results import read_calibration
+from holdfast.analysis.calibration_results import Calibration, read_calibration
 from holdfast.analysis.choosing import ahead_at_cost, front, pick
 from holdfast.analysis.decay import trace_of
+from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
+from holdfast.methods import Method
+from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Request
-from holdfast.records import Conversation, read_run
+from holdfast.records import Conversation, Probe
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_sentences import answer
 from holdfast.seeds import seed_of
@@ -40,7 +47,8 @@ from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import CalibrationPlan, choose_prompts
 from holdfast.study.capability import load_capability
 
-EXPONENT, ROUNDS = 0.3, (5, 8)  # for choosing heads; the rounds of its probes
+EXPONENT = 0.3  # for choosing heads
+ROUNDS = (5, 8)  # of the probes that choose heads
 LATE = 8  # the round whose probes score fixes after fixed histories
 BUDGET = 5.0  # points of capability that may be lost, in the figure of stability by round
 
@@ -61,14 +69,17 @@ def history(record: Conversation, before: int) -> list[dict]:
 
 
 def probe_scores(
-    model,
+    model: ChatModel,
     suite: drift.Suite,
-    records: list[Conversation],
-    fixes: list[tuple],
+    records: Sequence[Conversation],
+    fixes: Sequence[tuple[Method, ...]],
     rounds: tuple[int, ...],
 ) -> np.ndarray:
-    """Scores [fix, conversation], means over rounds, of the probes asked after the histories in
-    `records`.
+    """Scores [fix, conversation], means over rounds, of probes asked after fixed histories.
+
+    Args:
+        records: the conversations of the unmodified model, which are the histories.
+        rounds: of the probes.
     """
     measures = {case.id: case.rules[0].measure for case in suite.cases}
     probes = [
@@ -80,50 +91,100 @@ def probe_scores(
     scores = np.full((len(fixes), len(records)), np.nan)
     for index, fix in enumerate(fixes):
         replies = model.generate_batch(
-            [
-                Request(
-                    (
-                        *history(record, probe.round),
-                        {"role": "user", "content": probe.question},
-                    ),
-                    fix,
-                    seed=seed_of("fixed", record.conversation, probe.round),
-                )
-                for record, probe in probes
-            ]
+            [probe_request(record, probe, fix) for record, probe in probes]
         )
-        per: dict[int, list[float]] = {}
+        scores_by_conversation: dict[int, list[float]] = defaultdict(list)
         for (record, _), reply in zip(probes, replies, strict=True):
-            per.setdefault(record.conversation, []).append(
-                measures[record.agent.id].score(reply.text).value
-            )
-        scores[index] = [
-            np.mean(per[record.conversation]) if record.conversation in per else np.nan
-            for record in records
-        ]
+            score = measures[record.agent.id].score(reply.text).value
+            scores_by_conversation[record.conversation].append(score)
+        for column, record in enumerate(records):
+            if scores_by_conversation[record.conversation]:
+                scores[index, column] = np.mean(scores_by_conversation[record.conversation])
     return scores
 
 
-def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int) -> dict:
-    """Chooses the top heads of each criterion."""
+def probe_request(record: Conversation, probe: Probe, fix: tuple[Method, ...]) -> Request:
+    """Asks a probe after what the agent has seen before its round."""
+    question = {"role": "user", "content": probe.question}
+    seed = seed_of("fixed", record.conversation, probe.round)
+    return Request((*history(record, probe.round), question), fix, seed=seed)
+
+
+def choose(
+    model: ChatModel, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int
+) -> dict:
+    """Chooses the top heads of each criterion, and as many random ones."""
     records, dialogs = run_traced(model, suite, out, traced_settings(conversations, 8, seed))
     drop = np.array(trace_of(model.name, records, dialogs).heads.drop)
     heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]
     fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]
     scores = probe_scores(model, suite, records, fixes, ROUNDS)
     gain = np.nanmean(scores[1:] - scores[0], 1)
+    shuffled = np.random.default_rng(seed).permutation(len(heads))
     ranked = {
         "drop": sorted(heads, key=lambda head: -drop[head]),
         "gain": [heads[index] for index in np.argsort(-gain, kind="stable")],
+        "random": [heads[index] for index in shuffled],
     }
-    ranked["random"] = [
-        heads[index] for index in np.random.default_rng(seed).permutation(len(heads))
-    ]
     return {
         "drop": drop.tolist(),
         "gain": gain.reshape(drop.shape).round(4).tolist(),
         "chosen": {name: ranked[name][:count] for name in ranked},
     }
+
+
+def sweeps_of(chosen: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, str]:
+    """The fixes to compare, by name; `chosen` has the heads of each criterion."""
+    specs = {
+        name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
+        for name, heads in chosen.items()
+    }
+    return {
+        "all heads": "split-softmax:exponent=0.7,0.5,0.3",
+        **{
+            f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}"
+            for name, heads in specs.items()
+        },
+        "repetition": "repetition:probability=0.5,1",
+        "guidance": "guidance:scale=1.5,2",
+        "spotlight": "spotlight:target=0.1,0.2",
+        "boost": "boost:factor=2,4,8",
+    }
+
+
+def setting_rows(calibration: Calibration, fixed: np.ndarray) -> list[dict]:
+    """A row for each setting.
+
+    Args:
+        calibration: of free self-chats.
+        fixed: the scores after fixed histories, [setting, conversation].
+    """
+    all_heads = calibration.sweeps[0]
+    pairs = zip(calibration.candidates, front(calibration), strict=True)
+    rows = []
+    for index, (candidate, on_front) in enumerate(pairs):
+        row = {
+            "method": candidate.method,
+            "front": on_front,
+            "free": rounded(estimate(candidate.stability, SCORES)),
+            "free_gain": rounded(calibration.gain(candidate)),
+            "capability": rounded(estimate(candidate.capability, None)),
+            "points_lost": rounded(calibration.drop(candidate)),
+            "all_heads": candidate in all_heads,
+            "ahead_of_all_heads": rounded(ahead_at_cost(calibration, [candidate], all_heads)),
+            "fixed": rounded(estimate(fixed[index], SCORES)),
+            "fixed_gain": rounded(paired_difference(fixed[index], fixed[0])),
+        }
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    return rows
+
+
+def draw(calibration: Calibration, names: Sequence[str], folder: Path) -> None:
+    """Draws the calibration's figures, whose legends have our names of the sweeps."""
+    parameters = [parameter for _, parameter in calibration.names]
+    renamed = dataclasses.replace(calibration, names=tuple(zip(names, parameters, strict=True)))
+    write_calibration_figures(renamed, BUDGET, folder)
 
 
 def main() -> None:
@@ -143,68 +204,23 @@ def main() -> None:
     choice = choose(
         model, choosing, arguments.runs / "choose", arguments.conversations, 100, arguments.heads
     )
-    head_specs = {
-        name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
-        for name, heads in choice["chosen"].items()
-    }
-    print(
-        {name: (heads, f"of {np.size(choice['drop'])}") for name, heads in head_specs.items()},
-        flush=True,
-    )
-    sweeps = {
-        "all heads": "split-softmax:exponent=0.7,0.5,0.3",
-        **{
-            f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}"
-            for name, heads in head_specs.items()
-        },
-        "repetition": "repetition:probability=0.5,1",
-        "guidance": "guidance:scale=1.5,2",
-        "spotlight": "spotlight:target=0.1,0.2",
-        "boost": "boost:factor=2,4,8",
-    }
+    print(choice["chosen"], f"of {np.size(choice['drop'])}", flush=True)
+    sweeps = sweeps_of(choice["chosen"])
     prompts = choose_prompts(scoring)
-    calibrate(
-        model,
-        prompts,
-        load_capability("knowledge", arguments.questions, 101),
-        arguments.runs / "free",
-        CalibrationPlan(draws=arguments.draws, seed=101, sweeps=list(sweeps.values())),
+    folder = arguments.runs / "free"
+    plan = CalibrationPlan(draws=arguments.draws, seed=101, sweeps=list(sweeps.values()))
+    questions = load_capability("knowledge", arguments.questions, 101)
+    stability = calibrate(model, prompts, questions, folder, plan).stability
+    plain = sorted(
+        (record for record in stability.records if record.method == NO_FIX),
+        key=lambda record: record.conversation,
     )
-    free = read_calibration(arguments.runs / "free")
-    plain = [
-        record
-        for record in read_run(arguments.runs / "free" / "stability").records
-        if record.method == "none"
-    ]
-    fixes = [methods.parse(candidate.method) for candidate in free.candidates]
-    fixed = probe_scores(
-        model, prompts, sorted(plain, key=lambda record: record.conversation), fixes, (LATE,)
-    )
-    all_heads = free.sweeps[0]
-    rows = []
-    for index, (candidate, on_front) in enumerate(zip(free.candidates, front(free), strict=True)):
-        row = {
-            "method": candidate.method,
-            "front": on_front,
-            "free": rounded(estimate(candidate.stability, SCORES)),
-            "free_gain": rounded(free.gain(candidate)),
-            "capability": rounded(estimate(candidate.capability, None)),
-            "points_lost": rounded(free.drop(candidate)),
-            "all_heads": candidate in all_heads,
-            "ahead_of_all_heads": rounded(ahead_at_cost(free, [candidate], all_heads)),
-            "fixed": rounded(estimate(fixed[index], SCORES)),
-            "fixed_gain": rounded(paired_difference(fixed[index], fixed[0])),
-        }
-        rows.append(row)
-        print(json.dumps(row), flush=True)
-    write_calibration_figures(
-        dataclasses.replace(
-            free, names=tuple(zip(sweeps, (parameter for _, parameter in free.names), strict=True))
-        ),
-        BUDGET,
-        arguments.out.with_suffix(""),
-    )
-    answers = {str(budget): answer(free, pick(free, budget)) for budget in (0, 2, 5)}
+    calibration = read_calibration(folder)
+    fixes = [methods.parse(candidate.method) for candidate in calibration.candidates]
+    fixed = probe_scores(model, prompts, plain, fixes, (LATE,))
+    rows = setting_rows(calibration, fixed)
+    draw(calibration, list(sweeps), arguments.out.with_suffix(""))
+    answers = {str(budget): answer(calibration, pick(calibration, budget)) for budget in (0, 2, 5)}
     record = {
         "benchmark": "chosen_heads",
         "measured_on": measured_on(model),

@@ -57,7 +57,7 @@ STEPS = 24  # timed in one repetition
 METHODS = ("split-softmax:exponent=0.7", "boost:factor=4")
 PRODUCTS = ("mm", "addmm", "bmm", "mkldnn_linear", "_linear_pointwise", "baddbmm")
 ATTENTION = ("scaled_dot_product", "flash_attention")
-TALKS = {"conversations": 32, "rounds": 8}
+DRIFT_RUN = {"conversations": 32, "rounds": 8}
 
 
 def main() -> None:
@@ -183,7 +183,8 @@ def measured_speed(device: torch.device, dtype: torch.dtype) -> float:
     return 2 * size**3 / least(lambda: (matrix @ matrix)[0, 0].item())
 
 
-def talks(model, conversations: int, rounds: int) -> None:
+def run_drift(model, conversations: int, rounds: int) -> None:
+    """Runs scripted conversations in a temporary folder."""
     sampling = Sampling(temperature=0.7, max_new_tokens=60)
     settings = drift.Settings(rounds, conversations, seed=1, sampling=sampling)
     cast = drift.Cast(user_turns="everyday")
@@ -195,11 +196,11 @@ def share_outside(model) -> dict:
     """The shares of processor time in a drift run."""
     from torch.profiler import ProfilerActivity, profile
 
-    talks(model, 2, 1)
+    run_drift(model, 2, 1)
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         began = time.perf_counter()
         busy = time.process_time()
-        talks(model, 16, 2)
+        run_drift(model, 16, 2)
         seconds = time.perf_counter() - began
         busy = time.process_time() - busy
     spent = {"products": 0.0, "attention": 0.0}
@@ -220,7 +221,7 @@ def memory_use(model) -> dict:
     at once.
     """
     identifier()  # of languages, which would take its memory when it first scores a reply
-    talks(model, 2, 1)
+    run_drift(model, 2, 1)
     before = settled_memory()
     size_of_token = bytes_per_token(model)
     use = MemoryUse()
@@ -245,10 +246,10 @@ def memory_use(model) -> dict:
 
     Decoder.step = counted_step
     ThreadCache.keep = counted_keep
-    talks(model, **TALKS)
+    run_drift(model, **DRIFT_RUN)
     peak = memory("VmHWM") - before
     measured = {"peak_bytes": peak, "live_bytes": use.live, "ratio": peak / use.live}
-    return TALKS | measured | {"parts_of_highest_step": use.parts}
+    return DRIFT_RUN | measured | {"parts_of_highest_step": use.parts}
 
 
 @dataclass

@@ -1,11 +1,11 @@
-"""The default model's numbers: drift on held-out instructions, two seeds, with the unprompted
-control and one fix.
+"""The default model's numbers: drift on held-out instructions, without and with one fix.
+
+The control is a user model without a system prompt. It runs `holdfast drift` through Python (the
+runs stay in --runs and can be resumed and reported) on two seeds, and writes one summary.
 
     python benchmarks/default_model.py --runs runs/default-model --out
     benchmarks/results/default_model.json
-
-It runs `holdfast drift` through Python (the runs stay in --runs and can be resumed and reported),
-and writes one summary."""
+"""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ from holdfast.analysis.statistics import (
     paired_difference,
     row_means,
 )
+from holdfast.models.local import LocalModel
 from holdfast.records import Conversation, Turn
 
 FIX = "split-softmax:exponent=0.5"
+SCORED = ("stability", "adoption")
 LONGEST_REPLIES_KEPT = 5  # longest replies to keep in the record
 
 
@@ -46,25 +48,30 @@ def change(values: np.ndarray) -> Estimate:
     return paired_difference(values[:, -1], values[:, 0])
 
 
+def first_round(values: np.ndarray) -> dict:
+    """The mean of scores, [conversation, round], in the first round."""
+    return rounded(estimate_columns(values, SCORES)[0])
+
+
 def summary(series: Series) -> dict:
     """Per-round estimates and paired changes of one series."""
     result = {"conversations": len(series.records)}
-    for kind in ("stability", "adoption", "mass"):
+    for kind in (*SCORED, "mass"):
         values = series.values(kind)
         if not np.isnan(values).all():
             result[kind] = [rounded(estimate) for estimate in estimate_columns(values, SCORES)]
             result[f"{kind}_change"] = rounded(change(values))
     unseen = np.array([record.agent.id.endswith("-new") for record in series.records])
-    for name, keep in (("phrase_seen", ~unseen), ("phrase_unseen", unseen)):
-        if keep.sum() > 1:
-            result[f"round_1_{name}"] = rounded(estimate_columns(series.stability[keep], SCORES)[0])
-    categories = sorted({record.agent.category for record in series.records})
-    for category in categories:
-        keep = np.array([record.agent.category == category for record in series.records])
-        if keep.sum() > 1:
+    for name, members in (("phrase_seen", ~unseen), ("phrase_unseen", unseen)):
+        if members.sum() > 1:
+            result[f"round_1_{name}"] = first_round(series.stability[members])
+    categories = np.array([record.agent.category for record in series.records])
+    for category in sorted(set(categories.tolist())):
+        members = categories == category
+        if members.sum() > 1:
             result.setdefault("categories", {})[category] = {
-                "first": rounded(estimate_columns(series.stability[keep], SCORES)[0]),
-                "change": rounded(change(series.stability[keep])),
+                "first": first_round(series.stability[members]),
+                "change": rounded(change(series.stability[members])),
             }
     forwarded = sum(record.tokens.forwarded for record in series.records)
     least = sum(record.tokens.least for record in series.records)
@@ -77,7 +84,8 @@ def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
     """How long the replies are, how many reached the limit, and the longest ones.
 
     The reason why a probe's reply ended is not recorded, and encoding its text may take fewer
-    tokens than were drawn: from nine tenths of the limit on, it counts as having reached it."""
+    tokens than were drawn: from nine tenths of the limit on, it counts as having reached it.
+    """
     replies = [
         {"conversation": record.conversation, "round": part.round, "text": text}
         for record in records
@@ -96,6 +104,36 @@ def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
         "median": float(np.median(counts)),
         "99.9th percentile": float(np.quantile(counts, 0.999)),
         "longest": [{**reply, "text": reply["text"][:400]} for reply in longest],
+    }
+
+
+def run_seed(
+    model: LocalModel,
+    suite: drift.Suite,
+    settings: drift.Settings,
+    runs: Path,
+    running: drift.Running,
+) -> tuple[Series, Series, Series]:
+    """Runs one seed: without a fix, with it, and the control."""
+    folder = runs / f"seed-{settings.seed}"
+    fixes = [(), methods.parse(FIX)]
+    plain, fixed = read_series(drift.run(model, suite, folder, settings, fixes, running=running))
+    folder = runs / f"seed-{settings.seed}-control"
+    settings = dataclasses.replace(settings, user_prompt="empty")
+    (control,) = read_series(drift.run(model, suite, folder, settings, running=running))
+    return plain, fixed, control
+
+
+def late_gains(plain: Series, fixed: Series) -> dict[str, dict]:
+    """The change of scores by the fix, in the second half of the rounds."""
+    late = slice(plain.rounds // 2, None)
+    return {
+        kind: rounded(
+            paired_difference(
+                row_means(fixed.values(kind)[:, late]), row_means(plain.values(kind)[:, late])
+            )
+        )
+        for kind in SCORED
     }
 
 
@@ -123,45 +161,26 @@ def main() -> None:
     plain_runs = []
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed)
-        control = dataclasses.replace(settings, user_prompt="empty")
-        compared = [(), methods.parse(FIX)]
-        folder = arguments.runs / f"seed-{seed}"
         running = drift.Running(arguments.threads)
-        main_run = drift.run(model, suite, folder, settings, compared, running=running)
-        folder = arguments.runs / f"seed-{seed}-control"
-        control_run = drift.run(model, suite, folder, control, running=running)
-        plain, fixed = read_series(main_run)
-        late = slice(settings.rounds // 2, None)
+        plain, fixed, control = run_seed(model, suite, settings, arguments.runs, running)
         row = {
             "none": summary(plain),
             FIX: summary(fixed),
-            "control": summary(read_series(control_run)[0]),
+            "control": summary(control),
+            "fix_minus_none_late_rounds": late_gains(plain, fixed),
+            "lengths": lengths(plain.records, model.tokenizer, settings.sampling.max_new_tokens),
         }
-        row["fix_minus_none_late_rounds"] = {
-            kind: rounded(
-                paired_difference(
-                    row_means(fixed.values(kind)[:, late]), row_means(plain.values(kind)[:, late])
-                )
-            )
-            for kind in ("stability", "adoption")
-        }
-        row["lengths"] = lengths(plain.records, model.tokenizer, settings.sampling.max_new_tokens)
         result["seeds"][seed] = row
         plain_runs.append(plain)
         result["all_seeds"] = {
             kind: rounded(change(np.concatenate([run.values(kind) for run in plain_runs])))
-            for kind in ("stability", "adoption")
+            for kind in SCORED
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(result, arguments.out)
-        print(
-            seed,
-            {
-                name: [e["mean"] for e in row[name]["stability"]]
-                for name in ("none", FIX, "control")
-            },
-            flush=True,
-        )
+        for name in ("none", FIX, "control"):
+            means = [point["mean"] for point in row[name]["stability"]]
+            print(seed, name, means, flush=True)
 
 
 if __name__ == "__main__":

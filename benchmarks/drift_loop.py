@@ -67,7 +67,7 @@ class Played:
 
 def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) -> Played:
     """Plays the numbered conversations round by round; `answer` takes a step's chats at once."""
-    talks = [Dialog(draw_pairing(suite, settings, number)) for number in numbers]
+    dialogs = [Dialog(draw_pairing(suite, settings, number)) for number in numbers]
     written = []
 
     def ask(chats: Sequence[Chat]) -> list[str]:
@@ -77,19 +77,19 @@ def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) 
 
     started = time.perf_counter()
     for number in range(1, settings.rounds + 1):
-        started_by = [talk.pairing.starter for talk in talks]
-        user_texts = started_by if number == 1 else ask([user_view(talk) for talk in talks])
+        started_by = [dialog.pairing.starter for dialog in dialogs]
+        user_texts = started_by if number == 1 else ask([user_view(dialog) for dialog in dialogs])
         probes = [
-            [*agent_view(talk), {"role": "user", "content": probe.question}]
-            for talk in talks
-            for probe in talk.pairing.round_probes
+            [*agent_view(dialog), {"role": "user", "content": probe.question}]
+            for dialog in dialogs
+            for probe in dialog.pairing.round_probes
         ]
-        for talk, text in zip(talks, user_texts, strict=True):
-            talk.turns.append(turn_of(number, "user", text))
-        replies = ask([*map(agent_view, talks), *probes])
-        for talk, text in zip(talks, replies, strict=False):
-            talk.turns.append(turn_of(number, "agent", text))
-    return Played(len(talks), time.perf_counter() - started, count(written, tokenizer))
+        for dialog, text in zip(dialogs, user_texts, strict=True):
+            dialog.turns.append(turn_of(number, "user", text))
+        replies = ask([*map(agent_view, dialogs), *probes])
+        for dialog, text in zip(dialogs, replies, strict=False):
+            dialog.turns.append(turn_of(number, "agent", text))
+    return Played(len(dialogs), time.perf_counter() - started, count(written, tokenizer))
 
 
 def turn_of(number: int, speaker: str, text: str) -> Turn:

@@ -91,7 +91,7 @@ class Stage:
         prompts: how many of them, each from a different family; every ordered pair is one
             conversation. None: half of the families with all their prompts, and a new pair drawn
             for every conversation.
-        talks: conversations per setting.
+        conversations: per setting.
         questions: questions per conversation, at each question turn.
         seeds: of conversations, draws and questions; each gives a separate calibration.
         published, ours: sweeps; {seka} is the file with SEKA's fitted projections.
@@ -102,7 +102,7 @@ class Stage:
 
     half: int
     prompts: int | None
-    talks: int
+    conversations: int
     questions: int
     seeds: tuple[int, ...]
     published: tuple[str, ...]
@@ -247,7 +247,9 @@ def fitted_files(model, folder: Path) -> dict[str, Path]:
 def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
     """Runs a calibration per turn; all of them use the same dialogs."""
     suite = prompts_of(stage)
-    plan = CalibrationPlan(draws=1, seed=seed, conversations=None if stage.prompts else stage.talks)
+    plan = CalibrationPlan(
+        draws=1, seed=seed, conversations=None if stage.prompts else stage.conversations
+    )
     read = []
     for turn in stage.turns:
         folder = runs / f"seed-{seed}-turn-{turn}"
@@ -258,7 +260,7 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
         calibrate(
             model,
             suite,
-            questions(stage.talks * stage.questions, seed),
+            questions(stage.conversations * stage.questions, seed),
             folder,
             dataclasses.replace(plan, ask_at=turn, sweeps=sweeps),
         )
@@ -338,9 +340,9 @@ def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
     family of its agent's prompt.
     """
     if stage.prompts:
-        return list(range(stage.talks))
+        return list(range(stage.conversations))
     agents = {r.conversation: r.agent.id for r in read_run(folder / "stability").records}
-    return [family_of(agents[number]) for number in range(stage.talks)]
+    return [family_of(agents[number]) for number in range(stage.conversations)]
 
 
 def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
@@ -443,8 +445,8 @@ def main() -> None:
         "benchmark": "equal_cost",
         "stage": arguments.stage,
         "measured_on": measured_on(model),
-        "conversations": stage.talks,
-        "questions": stage.talks * stage.questions,
+        "conversations": stage.conversations,
+        "questions": stage.conversations * stage.questions,
         "turns": stage.turns,
         "prompts": [case.id for case in prompts_of(stage).cases],
         "families": None if stage.prompts else len(families),

@@ -30,7 +30,7 @@ POINTS = {
     "rounds": (2, 4, 8),
     "context": (512, 1024, 2048, 4096, 8000, 16000),
 }
-HELD = {  # the fixed values of the others while one is varied
+FIXED = {  # the fixed values of the others while one is varied
     "conversations": "2 rounds",
     "rounds": "8 conversations",
     "context": "a prompt of 150 tokens to hold on to, split-softmax 0.5; 8 tokens generated",
@@ -145,7 +145,7 @@ def series(name: str, kind: str, runs_by_value: dict[int, list[dict]]) -> dict:
         for measured in ("seconds_per_token", "bytes", "decode_seconds_per_token")
         if measured in points[0]
     }
-    return {"varied": kind, "held": HELD[kind], "points": points, "exponents": exponents}
+    return {"varied": kind, "held": FIXED[kind], "points": points, "exponents": exponents}
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ import holdfast
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.records import read_run
 
-HELD = (("scripted", 1), ("scripted", 2), ("suite", 1))  # the user's side, the seed
+DIALOGS = (("scripted", 1), ("scripted", 2), ("suite", 1))  # the user's side, the seed
 ROLES = {"user": "user", "agent": "assistant"}
 
 
@@ -39,7 +39,7 @@ def main() -> None:
         out = Path(folder) / "run"
         sources = []
         with logs.open("w", encoding="utf-8") as lines:
-            for side, seed in HELD:
+            for side, seed in DIALOGS:
                 run = arguments.runs / f"drift-{side}-{seed}"
                 if not run.exists():
                     model = holdfast.load("smollm2", dtype="bfloat16")

@@ -150,7 +150,7 @@ def lock_step(stock, tokenizer, sampling: Sampling) -> Answer:
 
 def play(answer: Answer, rounds: int) -> float:
     """Plays the given number of rounds; returns seconds per generated token."""
-    talks: list[Chat] = [
+    chats: list[Chat] = [
         [{"role": "system", "content": "You hold on to what you were told. " * (1 + number % 3)}]
         for number in range(CONVERSATIONS)
     ]
@@ -158,20 +158,20 @@ def play(answer: Answer, rounds: int) -> float:
     tokens = 0
     for turn in range(rounds):
         users = [TEXT * (1 + (number + turn) % 3) for number in range(CONVERSATIONS)]
-        chats = [
-            [*talk, {"role": "user", "content": text}]
-            for talk, text in zip(talks, users, strict=True)
+        requests = [
+            [*chat, {"role": "user", "content": text}]
+            for chat, text in zip(chats, users, strict=True)
         ]
         forks = [
-            [*talk, {"role": "user", "content": f"Question {fork}: what do you hold on to?"}]
-            for talk in talks
+            [*chat, {"role": "user", "content": f"Question {fork}: what do you hold on to?"}]
+            for chat in chats
             for fork in range(FORKS)
         ]
         threads = [*range(CONVERSATIONS), *(n for n in range(CONVERSATIONS) for _ in range(FORKS))]
-        texts, count = answer([*chats, *forks], threads)
+        texts, count = answer([*requests, *forks], threads)
         tokens += count
-        for number, chat in enumerate(chats):
-            talks[number] = [*chat, {"role": "assistant", "content": texts[number]}]
+        for number, request in enumerate(requests):
+            chats[number] = [*request, {"role": "assistant", "content": texts[number]}]
     return (time.perf_counter() - started) / tokens
 
 

@@ -26,9 +26,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from stamp import measured_on, write_json
@@ -39,15 +42,17 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
 
+if TYPE_CHECKING:
+    from ray.cluster_utils import Cluster
+
 HERE = "here"
 HALF = "here, half"
 TWICE = "here, half, twice at once"
 
+OpenModel = Callable[[], AbstractContextManager[ChatModel]]
+
 
 def main() -> None:
-    import ray
-    from ray.cluster_utils import Cluster
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="default")
     parser.add_argument("--conversations", type=int, default=96)
@@ -63,51 +68,25 @@ def main() -> None:
     if arguments.as_other:
         play_on_signal(model, arguments)
         return
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    began = time.perf_counter()
-    cluster = Cluster(True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    for _ in range(max(arguments.nodes)):
-        cluster.add_node(num_cpus=1)
-    ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
-    cluster_seconds = time.perf_counter() - began
+    import ray
 
-    def on_nodes(count: int) -> Callable[[], AbstractContextManager[ChatModel]]:
-        specification = Specification(arguments.model, device="cpu")
-        return lambda: connect(specification, cluster.address, count, processors=1)
-
-    ways: dict[str, Callable[[], AbstractContextManager[ChatModel]]] = {
-        HERE: lambda: nullcontext(model)
-    }
-    ways |= {name_of(count): on_nodes(count) for count in arguments.nodes}
-    rows = []
-    starts: dict[str, list[float]] = {}
-    num_different = 0
+    started = time.perf_counter()
+    cluster = start_cluster(max(arguments.nodes))
+    cluster_seconds = time.perf_counter() - started
+    settings: dict[str, OpenModel] = {HERE: lambda: nullcontext(model)}
+    for count in arguments.nodes:
+        settings[name_of(count)] = partial(connect_nodes, arguments.model, cluster.address, count)
+    columns = (HERE, HALF, TWICE, *map(name_of, arguments.nodes))
+    repetitions: list[Repetition] = []
     for number in range(arguments.repetitions):
-        names = list(ways)[:: 1 if number % 2 == 0 else -1]
-        seconds_by_way = {}
-        texts_by_way = {}
-        for name in names:
-            began = time.perf_counter()
-            with ways[name]() as engine:
-                play(engine, arguments.model, 2, 1)  # warm up
-                starts.setdefault(name, []).append(time.perf_counter() - began)
-                began = time.perf_counter()
-                run = play(engine, arguments.model, arguments.conversations, arguments.rounds)
-                seconds_by_way[name] = time.perf_counter() - began
-                if name == HERE:
-                    seconds_by_way[HALF] = play_half(engine, arguments)
-                    seconds_by_way[TWICE] = play_half_twice(engine, arguments)
-            texts_by_way[name] = texts_of(run)
-        for texts in texts_by_way.values():
-            different = sum(texts[key] != texts_by_way[HERE][key] for key in texts)
-            num_different = max(num_different, different)
-        rows.append(
-            {name: seconds_by_way[name] for name in dict.fromkeys((HERE, HALF, TWICE, *ways))}
-        )
+        names = list(settings)[:: 1 if number % 2 == 0 else -1]
+        repetitions.append(repeat({name: settings[name] for name in names}, arguments))
+        rows = [{name: repetition.seconds[name] for name in columns} for repetition in repetitions]
         print(json.dumps(rows[-1]), flush=True)
-        others = [name for name in rows[0] if name != HERE]
-        ratios = {name: [row[name] / row[HERE] for row in rows] for name in others}
+        starts = {
+            name: statistics.median(repetition.start_seconds[name] for repetition in repetitions)
+            for name in settings
+        }
         record = {
             "benchmark": "ray",
             "model": arguments.model,
@@ -116,28 +95,97 @@ def main() -> None:
             "conversations": arguments.conversations,
             "rounds": arguments.rounds,
             "cluster_seconds": cluster_seconds,
-            "start_seconds": {name: statistics.median(values) for name, values in starts.items()},
+            "start_seconds": starts,
             "repetitions": rows,
-            "ratios": {
-                name: {
-                    "median": statistics.median(values),
-                    "low": min(values),
-                    "high": max(values),
-                }
-                for name, values in ratios.items()
-            },
-            "conversations_that_differ": num_different,
+            "ratios": ratios_of(rows),
+            "conversations_that_differ": max(
+                repetition.num_different for repetition in repetitions
+            ),
         }
         if arguments.out:
             write_json(record, arguments.out)
     print(json.dumps(record["ratios"]))
 
 
+def start_cluster(nodes: int) -> Cluster:
+    """Starts a cluster of nodes with one processor each, and connects to it."""
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(nodes):
+        cluster.add_node(num_cpus=1)
+    ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
+    return cluster
+
+
+def connect_nodes(name: str, address: str, count: int) -> AbstractContextManager[ChatModel]:
+    """Starts an actor with the named model on this many nodes."""
+    return connect(Specification(name, device="cpu"), address, count, processors=1)
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """One run in each setting.
+
+    Attributes:
+        seconds: of the run, by setting.
+        start_seconds: until the model was ready, by setting.
+        num_different: how many conversations differ from those without Ray, at most.
+    """
+
+    seconds: dict[str, float]
+    start_seconds: dict[str, float]
+    num_different: int
+
+
+def repeat(settings: Mapping[str, OpenModel], arguments: argparse.Namespace) -> Repetition:
+    """Runs the same conversations in every setting, in their order."""
+    seconds: dict[str, float] = {}
+    start_seconds = {}
+    texts_by_setting = {}
+    for name, open_model in settings.items():
+        started = time.perf_counter()
+        with open_model() as model:
+            play(model, arguments.model, 2, 1)  # warm up
+            start_seconds[name] = time.perf_counter() - started
+            started = time.perf_counter()
+            run = play(model, arguments.model, arguments.conversations, arguments.rounds)
+            seconds[name] = time.perf_counter() - started
+            if name == HERE:
+                seconds[HALF] = play_half(model, arguments)
+                seconds[TWICE] = play_half_twice(model, arguments)
+        texts_by_setting[name] = texts_of(run)
+    expected = texts_by_setting[HERE]
+    num_different = max(
+        sum(texts[number] != expected[number] for number in texts)
+        for texts in texts_by_setting.values()
+    )
+    return Repetition(seconds, start_seconds, num_different)
+
+
+def ratios_of(rows: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """By setting, the time of a run divided by that without Ray, over the repetitions."""
+    ratios = {}
+    for name in rows[0]:
+        if name != HERE:
+            values = [row[name] / row[HERE] for row in rows]
+            ratios[name] = {
+                "median": statistics.median(values),
+                "low": min(values),
+                "high": max(values),
+            }
+    return ratios
+
+
 def name_of(count: int) -> str:
+    """The name of a setting: '2 nodes'."""
     return f"{count} node{'s' if count > 1 else ''}"
 
 
-def play(engine: ChatModel, name: str, conversations: int, rounds: int) -> Run:
+def play(model: ChatModel, name: str, conversations: int, rounds: int) -> Run:
     """A drift run: self-chat on the default model, scripted user turns on real ones."""
     small = name == "default"
     sampling = holdfast.Sampling() if small else holdfast.Sampling(0.7, max_new_tokens=60)
@@ -145,19 +193,19 @@ def play(engine: ChatModel, name: str, conversations: int, rounds: int) -> Run:
     cast = drift.Cast(user_turns=None if small else "everyday")
     suite = drift.load_suite("starter" if small else "everyday")
     with tempfile.TemporaryDirectory() as folder:
-        run = drift.run(engine, suite, Path(folder), settings, cast=cast)
+        run = drift.run(model, suite, Path(folder), settings, cast=cast)
         run.records  # noqa: B018  read before the folder goes
     return run
 
 
-def play_half(engine: ChatModel, arguments: argparse.Namespace) -> float:
+def play_half(model: ChatModel, arguments: argparse.Namespace) -> float:
     """Seconds for half of the conversations."""
-    began = time.perf_counter()
-    play(engine, arguments.model, arguments.conversations // 2, arguments.rounds)
-    return time.perf_counter() - began
+    started = time.perf_counter()
+    play(model, arguments.model, arguments.conversations // 2, arguments.rounds)
+    return time.perf_counter() - started
 
 
-def play_half_twice(engine: ChatModel, arguments: argparse.Namespace) -> float:
+def play_half_twice(model: ChatModel, arguments: argparse.Namespace) -> float:
     """Seconds until half of the conversations are done here and in another process."""
     command = [sys.executable, __file__, "--as-other", "--model", arguments.model]
     command += ["--conversations", str(arguments.conversations), "--rounds", str(arguments.rounds)]
@@ -166,19 +214,19 @@ def play_half_twice(engine: ChatModel, arguments: argparse.Namespace) -> float:
     ) as other:
         assert other.stdin and other.stdout
         other.stdout.readline()  # it is ready
-        began = time.perf_counter()
+        started = time.perf_counter()
         print(file=other.stdin, flush=True)
-        play_half(engine, arguments)
+        play_half(model, arguments)
         other.stdout.readline()  # it has ended
-        return time.perf_counter() - began
+        return time.perf_counter() - started
 
 
-def play_on_signal(engine: ChatModel, arguments: argparse.Namespace) -> None:
+def play_on_signal(model: ChatModel, arguments: argparse.Namespace) -> None:
     """The other process of `play_half_twice`."""
-    play(engine, arguments.model, 2, 1)  # warm up
+    play(model, arguments.model, 2, 1)  # warm up
     print("ready", flush=True)
     sys.stdin.readline()
-    play_half(engine, arguments)
+    play_half(model, arguments)
     print("done", flush=True)
 
 

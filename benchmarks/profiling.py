@@ -1,9 +1,9 @@
-"""Head profiling against one head at a time: a random Llama of 8 layers x 8 heads, 64 heads x 64
-samples.
+"""Head profiling against one head at a time, on a random Llama of 8 layers x 8 heads.
 
-Both run in this process, in turn. "One head at a time" is `model.score` or `model.generate` on one
-sample with one head, for a random subset of heads, scaled up to all. The ratio is of wall time; the
-ratio of processor time is also given, which other work on the machine disturbs less.
+Both profile 64 heads on 64 samples, and run in this process, in turn. "One head at a time" is
+`model.score` or `model.generate` on one sample with one head, for a random subset of heads, scaled
+up to all. The ratio is of wall time; the ratio of processor time is also given, which other work on
+the machine disturbs less.
 
     python benchmarks/profiling.py --out benchmarks/results/profiling.json
 """
@@ -17,7 +17,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import transformers
@@ -37,6 +39,8 @@ from holdfast.papers.zhang2024.profiling import (
     profile,
 )
 
+LAYERS = 8
+HEADS = 8
 PLAN = ProfilingPlan(Pasta(0.01), max_new_tokens=24)
 WORDS = (
     "the garden is green and a river runs slowly past some old town where people talk about music"
@@ -57,9 +61,9 @@ def build(width: int) -> LocalModel:
     config = transformers.LlamaConfig(
         hidden_size=width,
         intermediate_size=8 * width // 3,
-        num_hidden_layers=8,
-        num_attention_heads=8,
-        num_key_value_heads=8,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
         vocab_size=len(tokenizer),
         max_position_embeddings=1024,
     )
@@ -85,28 +89,38 @@ def messages(
 ) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
     """A chat of 110 to 160 tokens, with the emphasised instruction after this share of the text."""
     rng = random.Random(number)
-    wanted = rng.randint(110, 160)
+    num_tokens = rng.randint(110, 160)
     text = []
-    while len(model.tokenizer(" ".join(text))["input_ids"]) < wanted - 20:
+    while len(model.tokenizer(" ".join(text))["input_ids"]) < num_tokens - 20:
         text.append(rng.choice(WORDS))
     position = round(share * len(text))
     text[position:position] = ["Name", "her", "job", "in", "one", "word."]
     return ({"role": "user", "content": " ".join(text)},), ("Name her job in one word.",)
 
 
+class Duration(NamedTuple):
+    """How long some work took, in seconds."""
+
+    wall: float
+    processor: float
+
+
+def time_of(work: Callable[[], None]) -> Duration:
+    wall = time.perf_counter()
+    processor = time.process_time()
+    work()
+    return Duration(time.perf_counter() - wall, time.process_time() - processor)
+
+
 def measure(ours: Callable[[], None], plain: Callable[[], None], scale: float) -> dict[str, float]:
-    seconds = []
-    for work in (ours, plain):
-        wall = time.perf_counter()
-        used = time.process_time()
-        work()
-        seconds.append((time.perf_counter() - wall, time.process_time() - used))
-    (wall, used), (plain_wall, plain_used) = seconds
+    """Times profiling and one head at a time, whose time is multiplied by `scale`."""
+    profiled = time_of(ours)
+    one_by_one = time_of(plain)
     return {
-        "seconds": wall,
-        "one_at_a_time_seconds": plain_wall * scale,
-        "ratio": plain_wall * scale / wall,
-        "ratio_of_processor_time": plain_used * scale / used,
+        "seconds": profiled.wall,
+        "one_at_a_time_seconds": one_by_one.wall * scale,
+        "ratio": one_by_one.wall * scale / profiled.wall,
+        "ratio_of_processor_time": one_by_one.processor * scale / profiled.processor,
     }
 
 
@@ -133,6 +147,38 @@ def steer_one_by_one(
                 model.generate(sample.messages, methods, sampling, emphasis=sample.emphasis)
 
 
+def build_tasks(
+    model: LocalModel, num_compared: int, num_generated: int
+) -> dict[str, list[ContinuationSample | ReplySample]]:
+    """The samples of each task: two that compare continuations, and one that generates replies."""
+
+    def compare(share: float) -> list[ContinuationSample | ReplySample]:
+        return [
+            ContinuationSample(*messages(model, number, share), JOBS, number % len(JOBS))
+            for number in range(num_compared)
+        ]
+
+    return {
+        "scoring, emphasis at the end": compare(1.0),
+        "scoring, emphasis in the middle": compare(0.5),
+        "generating": [
+            ReplySample(*messages(model, number, 1.0), lambda text: float(len(text)))
+            for number in range(num_generated)
+        ],
+    }
+
+
+def medians_of(rows: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """The median ratios of each task over its repetitions."""
+    return {
+        name: {
+            key: statistics.median(row[key] for row in results)
+            for key in ("ratio", "ratio_of_processor_time")
+        }
+        for name, results in rows.items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=64)
@@ -147,49 +193,30 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     model = build(arguments.width)
-    every = [(layer, head) for layer in range(8) for head in range(8)]
-    tasks = {
-        name: [
-            ContinuationSample(*messages(model, number, share), JOBS, number % len(JOBS))
-            for number in range(arguments.samples)
-        ]
-        for name, share in (
-            ("scoring, emphasis at the end", 1.0),
-            ("scoring, emphasis in the middle", 0.5),
-        )
-    }
-    tasks["generating"] = [
-        ReplySample(*messages(model, number, 1.0), lambda text: float(len(text)))
-        for number in range(arguments.questions)
-    ]
+    tasks = build_tasks(model, arguments.samples, arguments.questions)
+    all_heads = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
     for repetition in range(arguments.repetitions):
+        heads = random.Random(repetition).sample(all_heads, arguments.heads)
+        scale = (len(all_heads) + 1) / len(heads)  # the model without steering is scored too
         for name, samples in tasks.items():
-            heads = random.Random(repetition).sample(every, arguments.heads)
-
-            work = measure(
-                lambda samples=samples: profile_all(model, samples),
-                lambda samples=samples, heads=heads: steer_one_by_one(model, samples, heads),
-                (len(every) + 1) / len(heads),
+            row = measure(
+                partial(profile_all, model, samples),
+                partial(steer_one_by_one, model, samples, heads),
+                scale,
             )
-            rows[name].append(work)
-            print(name, {key: round(value, 2) for key, value in rows[name][-1].items()}, flush=True)
-    medians = {
-        name: {
-            key: statistics.median(row[key] for row in results)
-            for key in ("ratio", "ratio_of_processor_time")
-        }
-        for name, results in rows.items()
-    }
-    for name, results in medians.items():
+            rows[name].append(row)
+            print(name, {key: round(value, 2) for key, value in row.items()}, flush=True)
+    medians = medians_of(rows)
+    for name, ratios in medians.items():
         print(
-            f"{name}: {results['ratio']:.1f} times as fast as one head at a time (processor time"
-            f" {results['ratio_of_processor_time']:.1f}; target {TARGETS[name]})"
+            f"{name}: {ratios['ratio']:.1f} times as fast as one head at a time (processor time"
+            f" {ratios['ratio_of_processor_time']:.1f}; target {TARGETS[name]})"
         )
     if arguments.out:
         record = {
             "benchmark": "profiling",
-            "shape": f"Llama, 8 layers, 8 heads, width {arguments.width}",
+            "shape": f"Llama, {LAYERS} layers, {HEADS} heads, width {arguments.width}",
             "samples": arguments.samples,
             "questions": arguments.questions,
             "threads": arguments.threads,

@@ -32,7 +32,7 @@ from holdfast.records.drift_summary import BaselineScores
 
 SEED = 730_193
 WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without
-TALKS = 4  # conversations per prompt; each asks all of its screening probes
+CONVERSATIONS_PER_PROMPT = 4  # each asks all of its screening probes
 
 
 def screening(suite: drift.Suite) -> drift.Suite:
@@ -128,7 +128,7 @@ def main() -> None:
         suite = half_of(suite, arguments.families)
     settings = drift.Settings(
         rounds=1,
-        conversations=TALKS * len(suite.cases),
+        conversations=CONVERSATIONS_PER_PROMPT * len(suite.cases),
         seed=SEED,
         sampling=holdfast.Sampling(0.7, 0.9, arguments.max_new_tokens),
         user_prompt="empty",
@@ -149,7 +149,7 @@ def main() -> None:
         "measured_on": measured_on(model),
         "seed": SEED,
         "sampling": dataclasses.asdict(settings.sampling),
-        "replies_per_rule": TALKS * settings.probes_per_round,
+        "replies_per_rule": CONVERSATIONS_PER_PROMPT * settings.probes_per_round,
         "with_at_least": WITH,
         "without_at_most": WITHOUT,
         "passing": len(passing),

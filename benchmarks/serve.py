@@ -42,7 +42,14 @@ from typing import TextIO
 
 import httpx2
 import psutil
-from serve_clients import TOKENS, Ask, Seen, asks, play, without_leaving
+from serve_clients import (
+    TOKENS,
+    ClientRequest,
+    ClientResponse,
+    random_requests,
+    send_all,
+    without_leaving,
+)
 from stamp import measured_on, write_json
 
 import holdfast
@@ -167,30 +174,35 @@ def serve_llama(binary: str, model: str) -> Server:
     return start(command, "/health", model)
 
 
-def run(server: Server, plan: Sequence[Ask], clients: int, steers: bool) -> list[Seen]:
-    return asyncio.run(play(server.url, server.model, plan, clients, steers=steers))
+def run(
+    server: Server, requests: Sequence[ClientRequest], clients: int, steers: bool
+) -> list[ClientResponse]:
+    return asyncio.run(send_all(server.url, server.model, requests, clients, steers=steers))
 
 
-def twins(model, plan: Sequence[Ask]) -> list[str]:
+def twins(model, requests: Sequence[ClientRequest]) -> list[str]:
     """The replies of `generate_batch` to the same requests."""
     sampling = holdfast.Sampling(1.0, 0.9, TOKENS)
-    requests = [holdfast.Request(ask.messages, ask.steering, sampling, ask.seed) for ask in plan]
-    return [reply.text for reply in model.generate_batch(requests)]
+    batch = [
+        holdfast.Request(request.messages, request.steering, sampling, request.seed)
+        for request in requests
+    ]
+    return [reply.text for reply in model.generate_batch(batch)]
 
 
 def soak(name: str, count: int, dtype: str) -> dict:
     """Runs mixed requests of many clients: lost replies, mixed-up replies, and memory."""
-    plan = asks(count, steered=True, leaving=LEAVING)
+    requests = random_requests(count, steered=True, leaving=LEAVING)
     first = count // 5
     with serve_ours(name, dtype=dtype) as server:
-        seen = run(server, plan[:first], SOAK_CLIENTS, True)
+        responses = run(server, requests[:first], SOAK_CLIENTS, True)
         early = server.resident
-        seen += run(server, plan[first:], SOAK_CLIENTS, True)
+        responses += run(server, requests[first:], SOAK_CLIENTS, True)
         late = server.resident
         time.sleep(1)
         ready = httpx2.get(server.url + "/ready").status_code == 200
-    expected = twins(holdfast.load(name, dtype=dtype), plan)
-    pairs = list(zip(seen, expected, strict=True))
+    expected = twins(holdfast.load(name, dtype=dtype), requests)
+    pairs = list(zip(responses, expected, strict=True))
     stayed = [(reply, text) for reply, text in pairs if not reply.left]
     left = [(reply, text) for reply, text in pairs if reply.left]
     result = {
@@ -200,10 +212,10 @@ def soak(name: str, count: int, dtype: str) -> dict:
         "kept_bytes_at_most": KEPT,
         "answered": sum(not reply.error for reply, _ in stayed),
         "left": len(left),
-        "errors": [reply.error for reply in seen if reply.error][:10],
+        "errors": [reply.error for reply in responses if reply.error][:10],
         "other_than_twin": sum(reply.text != text for reply, text in stayed),
         "left_other_than_twin": sum(not text.startswith(reply.text) for reply, text in left),
-        "busy_answers": sum(reply.retries for reply in seen),
+        "busy_answers": sum(reply.retries for reply in responses),
         "megabytes_after_a_fifth": round(early / 2**20),
         "megabytes_at_the_end": round(late / 2**20),
         "ready_at_the_end": ready,
@@ -212,23 +224,23 @@ def soak(name: str, count: int, dtype: str) -> dict:
     return result
 
 
-def figures(seen: Sequence[Seen], seconds: float, tokenizer) -> dict:
+def figures(responses: Sequence[ClientResponse], seconds: float, tokenizer) -> dict:
     """Throughput of one phase, and medians and 99th percentiles of a client's waiting times."""
-    broken = [reply.error for reply in seen if reply.error]
+    broken = [reply.error for reply in responses if reply.error]
     if broken:
-        sys.exit(f"{len(broken)} of {len(seen)} requests failed: {broken[0]}")
-    texts = [reply.text for reply in seen]
+        sys.exit(f"{len(broken)} of {len(responses)} requests failed: {broken[0]}")
+    texts = [reply.text for reply in responses]
     tokens = sum(len(ids) + 1 for ids in tokenizer(texts, add_special_tokens=False)["input_ids"])
-    first = [reply.first for reply in seen if reply.pieces]
+    first = [reply.first for reply in responses if reply.pieces]
     gaps = [
         (reply.pieces[-1] - reply.pieces[0]) / (len(reply.pieces) - 1)
-        for reply in seen
+        for reply in responses
         if len(reply.pieces) > 1
     ]
     return {
-        "requests_per_second": len(seen) / seconds,
+        "requests_per_second": len(responses) / seconds,
         "tokens_per_second": tokens / seconds,
-        "tokens_per_reply": tokens / len(seen),
+        "tokens_per_reply": tokens / len(responses),
         "first_piece_seconds": percentiles(first),
         "piece_seconds": percentiles(gaps),
     }
@@ -270,26 +282,30 @@ def speed(model, arguments: argparse.Namespace) -> dict:
                 serve_llama(arguments.llama_server, arguments.model)
             )
         for server in servers.values():
-            run(server, asks(4, steered=False, seed=99), 2, False)
+            run(server, random_requests(4, steered=False, seed=99), 2, False)
             server.pause()
         rows = []
         for repetition in range(arguments.repetitions):
             for clients in CLIENTS:
                 count = max(8, arguments.per_phase * clients // max(CLIENTS))
-                plan = asks(count, steered=False, seed=1 + repetition, long=arguments.long)
+                requests = random_requests(
+                    count, steered=False, seed=1 + repetition, long=arguments.long
+                )
                 order = list(servers)
                 random.Random(repetition).shuffle(order)
                 row = {"clients": clients, "requests": count}
-                for who in order:
-                    server = servers[who]
+                for name in order:
+                    server = servers[name]
                     server.resume()
                     started = time.perf_counter()
-                    seen = run(server, without_leaving(plan), clients, who in OUR_NAMES.values())
-                    row[who] = figures(seen, time.perf_counter() - started, model.tokenizer)
+                    responses = run(
+                        server, without_leaving(requests), clients, name in OUR_NAMES.values()
+                    )
+                    row[name] = figures(responses, time.perf_counter() - started, model.tokenizer)
                     server.pause()
                 rows.append(row)
                 print(json.dumps(row), flush=True)
-    peers = [who for who in servers if who not in OUR_NAMES.values()]
+    peers = [name for name in servers if name not in OUR_NAMES.values()]
     by_server = {
         ours: {str(clients): medians(rows, clients, ours, peers) for clients in CLIENTS}
         for ours in servers

@@ -1,4 +1,4 @@
-"""The clients of `benchmarks/serve.py`: their requests, and the responses they received."""
+"""The clients of `benchmarks/serve.py`: their requests, and the responses that they receive."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ STEERINGS = (
 # questions whose answers are longer than the limit, so that all servers write equally many tokens
 _TOPICS = (
     "the history of the bicycle",
-    "how to plan a week of hiking in the mountains",
+    "how to requests a week of hiking in the mountains",
     "a lighthouse keeper who finds a letter",
     "how a steam engine works, step by step",
     "the differences between bread flour and cake flour",
     "a day in the life of a city tram driver",
-    "how to learn to play the piano as an adult",
+    "how to learn to send_all the piano as an adult",
     "why the sky is blue and sunsets are red",
 )
 _ANSWERS = ("I like it very much.", "There is a lot to say about that, and most of it is good.")
 
 
 @dataclass(frozen=True)
-class Ask:
+class ClientRequest:
     """One request.
 
     Args:
@@ -54,12 +54,12 @@ class Ask:
 
 
 @dataclass
-class Seen:
+class ClientResponse:
     """The response to a request.
 
     Args:
         text: of the reply, as far as it was received.
-        sent: when the request was sent, in seconds of `time.perf_counter`.
+        sent: when the request was last sent, in seconds of `time.perf_counter`.
         pieces: when each piece of text arrived.
         left: whether the client disconnected before the end.
         retries: how often the server was busy.
@@ -79,9 +79,9 @@ class Seen:
         return self.pieces[0] - self.sent
 
 
-def asks(
+def random_requests(
     count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0, long: bool = False
-) -> list[Ask]:
+) -> list[ClientRequest]:
     """Random requests over the starter suite's prompts.
 
     Args:
@@ -93,7 +93,7 @@ def asks(
     """
     suite = drift.load_suite("starter")
     draw = random.Random(seed)
-    chosen = []
+    requests = []
     for number in range(count):
         case = draw.choice(suite.cases)
         messages = [{"role": "system", "content": case.system_prompt}]
@@ -106,69 +106,77 @@ def asks(
         messages.append({"role": "user", "content": question})
         steering = STEERINGS[number % len(STEERINGS)] if steered else "none"
         leaves = draw.randrange(6) if draw.random() < leaving else None
-        chosen.append(Ask(tuple(messages), steering, draw.randrange(2**31), leaves))
-    return chosen
+        requests.append(ClientRequest(tuple(messages), steering, draw.randrange(2**31), leaves))
+    return requests
 
 
-def without_leaving(plan: Sequence[Ask]) -> list[Ask]:
+def without_leaving(requests: Sequence[ClientRequest]) -> list[ClientRequest]:
     """The same requests from clients that stay."""
-    return [replace(ask, leaves_after=None) for ask in plan]
+    return [replace(request, leaves_after=None) for request in requests]
 
 
-async def play(
-    url: str, model: str, plan: Sequence[Ask], clients: int, *, steers: bool = True
-) -> list[Seen]:
+async def send_all(
+    url: str, model: str, requests: Sequence[ClientRequest], clients: int, *, steers: bool = True
+) -> list[ClientResponse]:
     """Sends the requests, at most `clients` at a time; returns the responses in the order given.
 
     Args:
         url: of the server, without `/v1`.
         model: its name there.
-        asked: the requests.
         clients: how many ask at the same time, each one request after another.
         steers: whether the server accepts `steering`.
     """
-    seen = [Seen() for _ in plan]
-    waiting = iter(range(len(plan)))
+    responses = [ClientResponse() for _ in requests]
+    waiting = iter(range(len(requests)))
     # a connection per request: llama-server closes those that it has used without saying so
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
     async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as http:
 
         async def client() -> None:
             for number in waiting:
-                await _ask(http, model, plan[number], seen[number], steers)
+                await _send(http, model, requests[number], responses[number], steers)
 
         await asyncio.gather(*(client() for _ in range(clients)))
-    return seen
+    return responses
 
 
-async def _ask(http: httpx2.AsyncClient, model: str, ask: Ask, seen: Seen, steers: bool) -> None:
+async def _send(
+    http: httpx2.AsyncClient,
+    model: str,
+    request: ClientRequest,
+    response: ClientResponse,
+    steers: bool,
+) -> None:
+    """Sends a request until the server has room for it, and fills the response."""
     body = {
         "model": model,
-        "messages": list(ask.messages),
+        "messages": list(request.messages),
         "max_tokens": TOKENS,
         "temperature": 1.0,
         "top_p": 0.9,
-        "seed": ask.seed,
+        "seed": request.seed,
         "stream": True,
     }
     if steers:
-        body["steering"] = ask.steering
+        body["steering"] = request.steering
     while True:
-        seen.sent = time.perf_counter()
+        response.sent = time.perf_counter()
         async with http.stream("POST", "/v1/chat/completions", json=body) as answer:
             if answer.status_code == 429:
-                seen.retries += 1
+                response.retries += 1
                 wait = float(answer.headers["retry-after"])
             elif answer.status_code != 200:
-                seen.error = f"{answer.status_code}: {(await answer.aread()).decode()[:300]}"
+                response.error = f"{answer.status_code}: {(await answer.aread()).decode()[:300]}"
                 return
             else:
-                await _listen(answer, ask, seen)
+                await _receive(answer, request, response)
                 return
         await asyncio.sleep(wait)
 
 
-async def _listen(answer: httpx2.Response, ask: Ask, seen: Seen) -> None:
+async def _receive(
+    answer: httpx2.Response, request: ClientRequest, response: ClientResponse
+) -> None:
     """Receives the reply piece by piece, until it ends or the client disconnects."""
     ended = False
     async for line in answer.aiter_lines():
@@ -180,15 +188,15 @@ async def _listen(answer: httpx2.Response, ask: Ask, seen: Seen) -> None:
             continue
         event = json.loads(data)
         if "error" in event:
-            seen.error = str(event["error"])[:300]
+            response.error = str(event["error"])[:300]
             return
         for choice in event.get("choices", ()):
             ended = ended or bool(choice.get("finish_reason"))
             if piece := (choice.get("delta") or {}).get("content"):
-                seen.pieces.append(time.perf_counter())
-                seen.text += piece
-        if ask.leaves_after is not None and len(seen.pieces) >= ask.leaves_after:
-            seen.left = True
+                response.pieces.append(time.perf_counter())
+                response.text += piece
+        if request.leaves_after is not None and len(response.pieces) >= request.leaves_after:
+            response.left = True
             return
     if not ended:
-        seen.error = "the stream broke off"
+        response.error = "the stream broke off"

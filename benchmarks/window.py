@@ -36,14 +36,14 @@ TRANSCRIPT = (
 
 
 READ = (1, 2, 4, 8, 16)  # rounds after which to measure
-HELD = 48  # number of dialogs; only the first ones are measured
+CONVERSATIONS = 48  # only the first ones are measured
 
 
 def dialogs(runs: Path) -> list[dict]:
     """SmolLM2's dialogs with scripted users, each continued by the turns of the next one."""
     settings = drift.Settings(
         rounds=ROUNDS,
-        conversations=HELD,
+        conversations=CONVERSATIONS,
         seed=1,
         sampling=SAMPLING,
         adoption=False,

@@ -34,7 +34,7 @@ from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import Settings, load_suite
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.models.requests import Reply
+from holdfast.models.requests import Reply, TokenUsage
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.next_step import next_step
@@ -278,7 +278,7 @@ class Truncating(ScriptedModel):
 
     async def generate(self, request):
         await asyncio.sleep(0)
-        return Reply("Bonjour!", None, "stop", billed=(50, 2))
+        return Reply("Bonjour!", None, "stop", billed=TokenUsage(50, 2))
 
 
 def test_a_server_that_cuts_the_chats_off_is_named_above_the_table(tmp_path):

@@ -15,7 +15,7 @@ from tiny import model, outcomes
 
 from holdfast import Sampling, drift
 from holdfast.cli import main
-from holdfast.drift.dialog import ShownRounds, to_summarise, with_summary
+from holdfast.drift.dialog import ShownRounds, summary_messages, with_summary
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.settings import SUMMARY_PROMPT
 from holdfast.errors import ParameterOutOfRange, PromptTooLong, UsageError
@@ -241,7 +241,7 @@ def test_a_summary_precedes_the_first_message_or_if_compacted_replaces_the_syste
     assert system["content"].endswith(" They met.") and user == chat[1]
     turns = [Turn(round=1, speaker="user", text="a", stop_reason="stop")]
     turns.append(Turn(round=2, speaker="agent", text="b", stop_reason="stop"))
-    (request,) = to_summarise("Sum up.", turns, ShownRounds(2, "Before."), 3)
+    (request,) = summary_messages("Sum up.", turns, ShownRounds(2, "Before."), 3)
     assert request["content"].split("\n\n")[0] == "Sum up." and "User: a" not in request["content"]
     assert "Before." in request["content"] and request["content"].endswith("Assistant: b")
 

@@ -25,7 +25,7 @@ from holdfast.methods import (
 )
 from holdfast.methods.exchanges import split_exchanges
 from holdfast.models.checked_replies import generate_checked
-from holdfast.models.requests import Request
+from holdfast.models.requests import Request, TokenUsage
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs
 
@@ -348,7 +348,7 @@ def test_a_page_says_what_methods_cost_in_tokens_and_draws(tmp_path):
             reply = await super().generate(request)
             messages = request.compiled.edit(request.messages, request.editing_seed)
             tokens_read = sum(len(message["content"].split()) for message in messages)
-            return dataclasses.replace(reply, billed=(tokens_read, 1))
+            return dataclasses.replace(reply, billed=TokenUsage(tokens_read, 1))
 
     settings = drift.Settings(rounds=2, conversations=2, user_prompt="empty")
     methods = ["none", "check-and-retry"]

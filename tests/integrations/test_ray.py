@@ -348,10 +348,10 @@ def test_other_versions_are_refused():
 def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
     why = "its node has died"
     killed = f"The actor died.\n\tpid: 7\nThe actor is dead because {why}. Node Id: 5"
-    assert actors_module.reason_of(Exception(killed)) == why
+    assert actors_module.reason_lost(Exception(killed)) == why
     lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
     reason = "No module named 'holdfast' there; install the same on every machine"
-    assert actors_module.reason_of(Exception(lacking)) == reason
+    assert actors_module.reason_lost(Exception(lacking)) == reason
 
 
 def test_an_actor_with_another_model_is_refused(exact):

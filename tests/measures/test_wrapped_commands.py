@@ -185,6 +185,11 @@ WRAPPED = {
     "hyperfine": ("npm test", "hyperfine 'npm test'", True),
     "two wrappers": ("npm test", "timeout --foreground 5m docker exec web npm test", True),
     "a here-document for ssh": ("git push", "ssh host <<'EOF'\ngit push\nEOF", True),
+    "a here-document for su by its path": (
+        "git push",
+        "/bin/su - deploy <<'EOF'\ngit push\nEOF",
+        True,
+    ),
     "a container on a host": ("git push", 'ssh host "docker exec web git push"', True),
     "a file of an image": ("node", "docker build -f node .", False),
     "a service that is started": ("npm", "docker compose up npm", False),

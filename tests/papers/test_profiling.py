@@ -24,8 +24,8 @@ from holdfast.papers.zhang2024.profiling import (
     profile_heads,
 )
 from holdfast.papers.zhang2024.profiling.head_scores import (
-    PlainPasses,
-    SharedPasses,
+    PlainPassScorer,
+    SharedPassScorer,
     can_share_passes,
     scorer_of,
 )
@@ -82,7 +82,7 @@ def right_one(tiny, sample, methods) -> float:
 @pytest.mark.parametrize("method", only_fast(STEERING, STEERING[0]), ids=lambda method: method.name)
 def test_scores_and_ranking_equal_those_of_steering_one_head_at_a_time(method, tmp_path):
     tiny = model()
-    assert isinstance(scorer(tiny, SAMPLES, ProfilingPlan(method)), SharedPasses)
+    assert isinstance(scorer(tiny, SAMPLES, ProfilingPlan(method)), SharedPassScorer)
     result = profile(tiny, SAMPLES, tmp_path / "run", ProfilingPlan(method))
     plain = one_by_one(tiny, SAMPLES, method, right_one)
     means = {head: sum(values) / len(values) for head, values in plain.items()}
@@ -98,7 +98,7 @@ def test_scores_and_ranking_equal_those_of_steering_one_head_at_a_time(method, t
 def test_other_models_get_the_same_scores_by_shared_or_plain_passes(kind, tmp_path):
     fast = FAST[kind]
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
-    expected = SharedPasses if fast else PlainPasses
+    expected = SharedPassScorer if fast else PlainPassScorer
     assert isinstance(scorer(tiny, SAMPLES[:2], ProfilingPlan()), expected)
     result = profile(tiny, SAMPLES[:2], tmp_path / "run")
     plain = one_by_one(tiny, SAMPLES[:2], Pasta(0.01), right_one)
@@ -173,7 +173,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.papers.zhang2024.profiling.scored_prompts._MAX_PADDING", 0)
     groups = scorer(tiny, samples, plan).groups()
     assert len(groups) > 1
-    score, calls = SharedPasses.score, []
+    score, calls = SharedPassScorer.score, []
 
     async def kill(self, heads):
         calls.append(len(heads))
@@ -181,12 +181,12 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return await score(self, heads)
 
-    monkeypatch.setattr(SharedPasses, "score", kill)
+    monkeypatch.setattr(SharedPassScorer, "score", kill)
     with pytest.raises(KeyboardInterrupt):
         profile(tiny, samples, tmp_path / "run", plan)
     records_before = (tmp_path / "run" / "records.jsonl").read_text()
     assert records_before
-    monkeypatch.setattr(SharedPasses, "score", score)
+    monkeypatch.setattr(SharedPassScorer, "score", score)
     resumed = profile(tiny, samples, tmp_path / "run", plan)
     records = (tmp_path / "run" / "records.jsonl").read_text()
     assert records.startswith(records_before) and records.count("\n") == 8
@@ -341,7 +341,7 @@ def test_every_group_is_scored_as_the_first_choice_says(monkeypatch, tmp_path):
         return False
 
     monkeypatch.setattr(profile_heads, "can_share_passes", refuse)
-    monkeypatch.setattr(SharedPasses, "score", None)
+    monkeypatch.setattr(SharedPassScorer, "score", None)
     monkeypatch.setattr(Material, "by_rows", lambda self: [[n] for n in range(len(self.samples))])
     result = profile(model(), SAMPLES[:3], tmp_path / "run")
     assert group_sizes == [3] and set(samples_by_head(result).values()) == {3}

@@ -26,7 +26,7 @@ from holdfast.report.calibration_sentences import answer, next_step
 from holdfast.study.calibration_plan import (
     CalibrationPlan,
     choose_prompts,
-    conversations,
+    conversations_per_steering,
     usual_draws,
     why_too_small,
 )
@@ -74,7 +74,7 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     assert {record.user.id for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
     with pytest.raises(UsageError) as excinfo:
-        conversations(ALONE, CalibrationPlan(draws=1))
+        conversations_per_steering(ALONE, CalibrationPlan(draws=1))
     assert (excinfo.value.option, excinfo.value.value) == ("draws", 1)
 
 

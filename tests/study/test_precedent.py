@@ -12,7 +12,7 @@ from holdfast.analysis.precedent_results import precedent_of
 from holdfast.analysis.verdicts import error_at
 from holdfast.cli import main
 from holdfast.errors import ParameterOutOfRange, UsageError
-from holdfast.models.requests import Request
+from holdfast.models.requests import Request, TokenUsage
 from holdfast.records import read_run
 from holdfast.report.precedent_tables import precedent_figure, precedent_lines
 from holdfast.study import precedent
@@ -46,7 +46,7 @@ class Counted(Obedient):
 
     async def generate(self, request):
         self.asked += 1
-        return replace(await super().generate(request), billed=(30, 5))
+        return replace(await super().generate(request), billed=TokenUsage(30, 5))
 
 
 class Imitator(Obedient):

@@ -12,13 +12,15 @@ from holdfast.generation.token_requests import TokenSequence
 from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
 
-LOGITS, MASS = 1e-4, 1e-5
-MOVED = 0.1  # steering moves at least one logit further than this
+# two engines add up in another order; steering moves at least one logit much further
+LOGIT_TOLERANCE = 1e-4
+MASS_TOLERANCE = 1e-5
+MIN_EFFECT = 0.1
 GREEDY = Sampling(temperature=0, max_new_tokens=64)
 
 
 def logits_of(model, request, reply, count):
-    """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
+    """The logits at the last `count` tokens of a chat and a reply, as the engine computes them."""
     (score_input,) = run_sync(model.session().score_inputs([request], [["x"]]))
     sequence = TokenSequence(score_input.prompt, list(reply))
     slots = model.runner.slots()
@@ -37,17 +39,16 @@ def test_logits_masses_and_replies_match_holdfast(in_llama, local_model, method)
         assert output.token_ids == local.token_ids and output.text == local.text
         assert output.stop_reason == local.stop_reason and output.prompt_ids == local.prompt_ids
         assert output.trace.mass.shape == local.trace.mass.shape
-        assert (output.trace.mass - local.trace.mass).abs().max() < MASS
+        assert (output.trace.mass - local.trace.mass).abs().max() < MASS_TOLERANCE
         assert torch.allclose(output.trace.uniform, local.trace.uniform)
     request = requests[0]
     reply = expected[0].token_ids
     count = len(expected[0].prompt_ids) + len(reply)
-    local_logits, llama = (
-        logits_of(model, request, reply, count) for model in (local_model, in_llama())
-    )
-    assert (local_logits - llama).abs().max() < LOGITS
-    plain = logits_of(local_model, Request(CHATS[0]), reply, count)
-    assert (local_logits - plain).abs().max() > MOVED
+    local_logits = logits_of(local_model, request, reply, count)
+    llama_logits = logits_of(in_llama(), request, reply, count)
+    assert (local_logits - llama_logits).abs().max() < LOGIT_TOLERANCE
+    unsteered_logits = logits_of(local_model, Request(CHATS[0]), reply, count)
+    assert (local_logits - unsteered_logits).abs().max() > MIN_EFFECT
 
 
 def test_methods_in_one_batch_do_not_affect_each_other(in_llama, local_model):
@@ -61,14 +62,12 @@ def test_methods_in_one_batch_do_not_affect_each_other(in_llama, local_model):
         assert reply.token_ids == local.token_ids
         assert (reply.trace is None) == (local.trace is None)
         if reply.trace is not None:
-            assert (reply.trace.mass - local.trace.mass).abs().max() < MASS
+            assert (reply.trace.mass - local.trace.mass).abs().max() < MASS_TOLERANCE
 
 
 @pytest.mark.parametrize("method", ("none", "boost:factor=4", "pasta:alpha=0.05,generated=keep"))
 def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, local_model, method):
-    """A thread keeps its tokens and its cache; a fork under other methods shares only the tokens
-    before the span.
-    """
+    """A fork under other methods shares only the tokens before the span with its thread."""
     for messages in CHATS[:2]:
         replies = []
         for model in (local_model, in_llama()):
@@ -77,8 +76,8 @@ def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, local_model,
             dialog_replies = []
             for turn in range(3):
                 sampling = Sampling(temperature=0.8, max_new_tokens=16)
-                keep = Request(dialog, method, sampling, turn, thread="a", keep=True, trace=True)
-                (reply,) = session.generate_batch([keep])
+                request = Request(dialog, method, sampling, turn, thread="a", keep=True, trace=True)
+                (reply,) = session.generate_batch([request])
                 dialog += [
                     {"role": "assistant", "content": reply.text},
                     {"role": "user", "content": f"And what of {turn}?"},

@@ -1,4 +1,8 @@
-"""The factors of attention weights against the steering table of `holdfast.methods`."""
+"""The factors of attention weights, in numpy, against the steering table of `holdfast.methods`.
+
+A query has the mass m on the span and 1 - m on the rest. The methods of its row turn these into m'
+and 1 - m', so the factors must be m' / m for the span and (1 - m') / (1 - m) for the rest.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +16,37 @@ from holdfast.methods import parse
 from holdfast.methods.compiled import compile_methods, head_tables
 from holdfast.methods.table import layer_table
 
+LAYERS = 4
+HEADS = 8
 SPECS = (
     *(method for method in METHODS if method != "hold"),
     "boost:factor=1e6",
     "split-softmax:exponent=0",
     "spotlight:target=0.999",
 )
+# the last one is the largest that float32 tells from 1
+MASSES = np.array([1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.5, 0.9, 0.999, 1 - 1e-7])
 
 
-@pytest.mark.parametrize("layer", range(4))
+@pytest.mark.parametrize("layer", range(LAYERS))
 def test_factors_give_the_mass_of_the_table(layer):
-    """Masses from 1e-30 to 1 - 1e-7, the limit of float32, next to a row without methods."""
+    """The first row has no method, and a factor of 1 everywhere."""
     rows = tuple(compile_methods(parse(spec)) for spec in ("none", *SPECS))
-    table = layer_table(head_tables(rows), layer, 8)
-    masses = np.array([1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.5, 0.9, 0.999, 1 - 1e-7])
-    mass = np.broadcast_to(masses, (len(rows), 8, len(masses)))
-    complement = 1 - mass
-    outside, inside = LayerMoves.of(table, len(rows), 8).factors(mass, complement)
-    log_odds = torch.from_numpy(np.log(mass) - np.log(complement))
-    assert inside * mass == pytest.approx(table.mass(log_odds).numpy(), rel=1e-6)
-    rest_mass = table.log_rest(log_odds).exp().numpy()
-    assert outside * complement == pytest.approx(rest_mass, rel=1e-6, abs=1e-30)
-    assert (inside[0] == 1).all() and (outside[0] == 1).all()
+    table = layer_table(head_tables(rows), layer, HEADS)
+    mass = np.broadcast_to(MASSES, (len(rows), HEADS, len(MASSES)))  # [row, head, query]
+    rest = 1 - mass
+    rest_factors, span_factors = LayerMoves.of(table, len(rows), HEADS).factors(mass, rest)
+    log_odds = torch.from_numpy(np.log(mass) - np.log(rest))
+    new_mass = table.mass(log_odds).numpy()
+    new_rest = table.log_rest(log_odds).exp().numpy()
+    assert span_factors * mass == pytest.approx(new_mass, rel=1e-6)
+    assert rest_factors * rest == pytest.approx(new_rest, rel=1e-6, abs=1e-30)
+    assert (span_factors[0] == 1).all() and (rest_factors[0] == 1).all()
 
 
 def test_a_query_that_sees_no_span_or_only_the_span_is_not_steered():
     compiled = compile_methods(parse("boost:factor=4+spotlight:target=0.5"))
-    moves = LayerMoves.of(layer_table([compiled.table], 0, 1), 1, 1)
+    moves = LayerMoves.of(layer_table([compiled.table], layer=0, heads=1), rows=1, heads=1)
     mass = np.array([[[0.0, 1.0]]], np.float32)
-    outside, inside = moves.factors(mass, 1 - mass)
-    assert (outside == 1).all() and (inside == 1).all()
+    rest_factors, span_factors = moves.factors(mass, 1 - mass)
+    assert (rest_factors == 1).all() and (span_factors == 1).all()

@@ -229,8 +229,9 @@ def _measure(
 
 
 def estimates_from(bins: Sequence[int], cells: np.ndarray) -> tuple[EstimateFrom, ...]:
-    """Estimates the mean of each bin from the dialogs' mean scores, [dialog, bin]; bins without a
-    score are left out.
+    """Estimates the mean of each bin from the dialogs' mean scores, [dialog, bin].
+
+    Bins without a score are left out.
     """
     estimates = statistics.estimate_columns(cells, statistics.SCORES)
     return tuple(
@@ -257,8 +258,9 @@ def _change(scores: RuleScores) -> statistics.Estimate:
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlierLogs:
-    """Compares the mean scores of two sets of dialogs, each [dialog]; `error` is the probability
-    that `certain` is wrong.
+    """Compares the mean scores of two sets of dialogs, each [dialog].
+
+    `error` is the probability that `certain` is wrong.
     """
     difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
     return AgainstEarlierLogs(

@@ -103,8 +103,9 @@ class Calibration:
         return row_means(stability), row_means(none)
 
     def gain_by_round(self, candidate: Candidate) -> np.ndarray:
-        """Returns the stability gained over "none", [conversation, round]; NaN where nothing was
-        judged in both.
+        """Returns the stability gained over "none", [conversation, round].
+
+        NaN where nothing was judged in both.
         """
         both = (candidate.by_round, self.none.by_round)
         stability, none = candidate.shared_by_round or both
@@ -112,8 +113,9 @@ class Calibration:
         return gain
 
     def mean_gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
-        """Returns the mean stability gained over "none", by which candidates are ranked; minus
-        infinity if no conversation has a score with both.
+        """Returns the mean stability gained over "none", by which candidates are ranked.
+
+        Minus infinity if no conversation has a score with both.
         """
         mean = self.gain(candidate, keep).mean
         return -math.inf if mean is None else mean
@@ -191,8 +193,9 @@ class _Setting(NamedTuple):
 
 
 def half_of(number: int, pairs: int) -> int:
-    """Returns the half of a conversation: 0 to choose on, 1 to report on. The draws of a pair
-    alternate between the halves.
+    """Returns the half of a conversation: 0 to choose on, 1 to report on.
+
+    The draws of a pair alternate between the halves.
     """
     return (number % pairs + number // pairs) % 2
 
@@ -299,8 +302,9 @@ def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None
 
 
 def _chance(capability_run: Run) -> float:
-    """Returns the points scored by guessing. A question without log-probabilities is answered in
-    writing, and has four choices.
+    """Returns the points scored by guessing.
+
+    A question without log-probabilities is answered in writing, and has four choices.
     """
     choices = [
         len(probe.log_probabilities or LETTERS)

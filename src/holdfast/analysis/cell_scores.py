@@ -41,8 +41,9 @@ class CellScores:
 
     @property
     def at_best(self) -> np.ndarray:
-        """The values with the best score, 1, in place of each reply that was lost. Verdicts that
-        let a prompt fail use these, so that an outage cannot cause a failure.
+        """The values with the best score, 1, in place of each reply that was lost.
+
+        Verdicts that let a prompt fail use these, so that an outage cannot cause a failure.
         """
         return np.where(self.lost, 1.0, self.values)
 

@@ -278,7 +278,8 @@ def _check_rule(
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
-    """Returns how many conversations per prompt would settle the check if scores stay as they are;
+    """Returns how many conversations per prompt would settle the check if scores stay as they are.
+
     None if nothing is undecided, if there is no bar, or if it would take too many.
     """
     bar = terms.min_stability

@@ -149,7 +149,8 @@ def pick(calibration: Calibration, budget: float) -> Pick:
 def _choose(
     calibration: Calibration, eligible: Sequence[Candidate], budget: float, keep: np.ndarray
 ) -> Candidate | None:
-    """Returns the most stable candidate with a safe margin, or else the one with the widest margin;
+    """Returns the most stable candidate with a safe margin, or else the one with the widest margin.
+
     None if none is certainly more stable than "none".
     """
     more_stable = [
@@ -204,8 +205,10 @@ def _near(
     sound: Sequence[Candidate],
     keep: np.ndarray,
 ) -> Candidate | None:
-    """Returns the candidate within the budget that gains most. If none is within the budget,
-    returns the cheapest that gains, or else the cheapest; None if all break replies.
+    """Returns the candidate within the budget that gains most.
+
+    If none is within the budget, returns the cheapest that gains, or else the cheapest; None if all
+    break replies.
     """
     if eligible:
         return max(eligible, key=lambda candidate: calibration.mean_gain(candidate, keep))
@@ -309,7 +312,8 @@ class _Evidence(NamedTuple):
 
 
 def times_needed(calibration: Calibration, choice: Pick) -> TimesNeeded | None:
-    """Estimates by what factors the calibration would have to grow to show the gain and the cost;
+    """Estimates by what factors the calibration would have to grow to show the gain and the cost.
+
     None if no size would, because the means show no gain or too high a cost.
 
     Each question is asked in one conversation, so the cost becomes clearer with more questions, and
@@ -351,8 +355,10 @@ def _half_width(value: Estimate) -> float:
 
 
 def sizes_needed(calibration: Calibration, choice: Pick) -> LargerSizes | None:
-    """Returns sizes that would decide if the means stay as they are; None if the calibration is
-    large enough, or if more than `_MAX_FACTOR` times the work would be needed.
+    """Returns sizes that would decide if the means stay as they are.
+
+    None if the calibration is large enough, or if more than `_MAX_FACTOR` times the work would be
+    needed.
     """
     plan = calibration.about.plan
     count = len(calibration.none.stability)

@@ -355,8 +355,10 @@ def _sums(group: np.ndarray) -> list[float]:
 
 
 def _r(sums: np.ndarray) -> np.ndarray:
-    """Computes Pearson's r from each row of `_sums`, [resample, 6]; NaN where the masses or the
-    scores are constant up to rounding. Values are assumed to be of the order of 1.
+    """Computes Pearson's r from each row of `_sums`, [resample, 6].
+
+    NaN where the masses or the scores are constant up to rounding. Values are assumed to be of the
+    order of 1.
     """
     n, x, y, xx, yy, xy = sums.T
     spread_x = n * xx - x**2

@@ -45,8 +45,9 @@ class EstimateRow:
 
     @property
     def prompts(self) -> list[str] | None:
-        """The prompts that the interval for other prompts resamples; None in rows of rules, which
-        have no such interval.
+        """The prompts that the interval for other prompts resamples.
+
+        None in rows of rules, which have no such interval.
         """
         return None if self.rule else self.series.prompts
 
@@ -112,8 +113,9 @@ class EstimateRow:
 
     @property
     def lower_from_round(self) -> int | None:
-        """The first of `lower_in_rounds` after which all means stay below that of round 1; None if
-        the last round is not clearly lower.
+        """The first of `lower_in_rounds` after which all means stay below that of round 1.
+
+        None if the last round is not clearly lower.
         """
         if len(self._changes) not in self.lower_in_rounds:
             return None
@@ -241,8 +243,9 @@ def _rule_scores(series: Series, case: str | None, rule: str) -> dict[ProbeId, n
 
 
 def first_broken(values: np.ndarray) -> list[int]:
-    """Returns the first round of each conversation, from 1, that scores below `MIN_KEPT_SCORE`; 0
-    if no round does.
+    """Returns the first round of each conversation, from 1, that scores below `MIN_KEPT_SCORE`.
+
+    0 if no round does.
 
     Args:
         values: [conversation, round].
@@ -375,8 +378,9 @@ def rule_differences(
 
 
 def compare_rows(row: EstimateRow, against: EstimateRow) -> RowDifference | None:
-    """Compares two rows in pairs; None if they share no conversation, or the agents' prompts in
-    these differ.
+    """Compares two rows in pairs.
+
+    None if they share no conversation, or the agents' prompts in these differ.
     """
     shared_conversations, rows, rows_against = np.intersect1d(
         row.series.conversations, against.series.conversations, return_indices=True

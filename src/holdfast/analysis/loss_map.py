@@ -171,7 +171,8 @@ def _rows_of(series: Series, *, in_place: bool) -> Iterable[LossRow]:
 
 
 def _select_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
-    """Returns a filter for probes on rules of the agent's prompt that have this kind and polarity;
+    """Returns a filter for probes on rules of the agent's prompt that have this kind and polarity.
+
     "" stands for any.
     """
 
@@ -263,8 +264,10 @@ def _verdict(change: Estimate) -> LossVerdict:
 
 
 def _size_rows(series: Series) -> Iterable[LossRow]:
-    """Yields a row per size of prompts, from those with few rules to those with many. A rule counts
-    in each conversation under its prompt, also if no reply to it could be scored in this one.
+    """Yields a row per size of prompts, from those with few rules to those with many.
+
+    A rule counts in each conversation under its prompt, also if no reply to it could be scored in
+    this one.
     """
     rules: dict[str, set[str | None]] = {}
     for record in series.records:
@@ -375,8 +378,9 @@ def _scores_in_round_1(scores: ByProbe) -> ByProbe:
 
 
 def _means_in(scores: ByProbe, counts: np.ndarray) -> ByProbe:
-    """Returns the mean score of each probe over some rounds, [conversation] each; NaN where it has
-    none.
+    """Returns the mean score of each probe over some rounds, [conversation] each.
+
+    NaN where it has none.
 
     Args:
         counts: which rounds count, [round] or [conversation, round] bool.

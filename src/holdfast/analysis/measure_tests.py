@@ -108,8 +108,9 @@ class _ScoredTurn:
 
 
 def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsBySource]:
-    """Reads a JSON Lines file of labelled turns, objects with `rule`, `label` and a turn's fields;
-    returns them by rule.
+    """Reads a JSON Lines file of labelled turns, objects with `rule`, `label` and a turn's fields.
+
+    Returns them by rule.
 
     A turn with a `source` may be labelled again: the last label for that source and rule counts.
 

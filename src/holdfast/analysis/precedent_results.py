@@ -143,8 +143,9 @@ def _scores_of_cell(
     seen: int,
     prompted: bool,
 ) -> ByProbe:
-    """Returns the score of each clear rule in the replies of a cell, [conversation] each; NaN where
-    it has none.
+    """Returns the score of each clear rule in the replies of a cell, [conversation] each.
+
+    NaN where it has none.
 
     Args:
         clear: the rules that count in each conversation.

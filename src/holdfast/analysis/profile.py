@@ -171,8 +171,9 @@ def count_certain_gains(profile: Profile) -> int | None:
 
 
 def write_ranking(profile: Profile, folder: Path) -> Path:
-    """Writes `profile.json`, the ranking with all digits, into the folder of a profile; returns its
-    path.
+    """Writes `profile.json`, the ranking with all digits, into the folder of a profile.
+
+    Returns its path.
     """
     heads = [
         {

@@ -89,8 +89,9 @@ class _ScoreGroups:
 
 
 def baseline_beside(run: Run, series: Series) -> Baseline | None:
-    """Compares a run's first series with the run's baseline, on the questions that both asked; None
-    if there are none.
+    """Compares a run's first series with the run's baseline, on the questions that both asked.
+
+    None if there are none.
     """
     baseline_run = read_baseline(run.folder)
     if baseline_run is None:

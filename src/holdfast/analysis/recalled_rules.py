@@ -49,8 +49,9 @@ class _RecalledRule:
 
 
 def recall_rows(*runs: Run) -> list[RecallRow]:
-    """Returns the rows of one drift run, or of several pooled, by method; those of all rules come
-    first. [] for runs without `--recall`.
+    """Returns the rows of one drift run, or of several pooled, by method.
+
+    Those of all rules come first. [] for runs without `--recall`.
     """
     rows: list[RecallRow] = []
     for series in read_pooled_series(runs):

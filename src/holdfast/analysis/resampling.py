@@ -32,8 +32,9 @@ _MAX_CACHED_WEIGHTS = 10_000_000  # more weights are not kept for the next estim
 def bounds_by_column(
     sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, errors: Sequence[float]
 ) -> np.ndarray:
-    """Returns the ends of the interval of every column's mean, [column, error, low and high]; NaN
-    for a column with fewer than two units.
+    """Returns the ends of the interval of every column's mean, [column, error, low and high].
+
+    NaN for a column with fewer than two units.
 
     Args:
         sums, sizes: [unit, column]; the mean of a column is the total of its sums over the total of

@@ -115,8 +115,9 @@ def _binned(
 
 
 def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
-    """Estimates the mean score over dialogs of the rules of each kind or polarity, by name; {} if
-    no rule has one.
+    """Estimates the mean score over dialogs of the rules of each kind or polarity, by name.
+
+    {} if no rule has one.
     """
     has_value = values != NONE
     numbers = run.log_scores.names
@@ -171,8 +172,9 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
 
 
 def _means_around_compactions(columns: _Columns, dialog: int) -> tuple[float, float] | None:
-    """The mean scores of a dialog before and after its compactions; None if no compaction has
-    scores of a rule on both sides.
+    """The mean scores of a dialog before and after its compactions.
+
+    None if no compaction has scores of a rule on both sides.
     """
     start, end = np.searchsorted(columns.dialog, (dialog, dialog + 1))  # scores are in this order
     counts = columns.compactions[start:end]

@@ -58,8 +58,7 @@ class RunComparison:
     def causes(self, comparison: MethodComparison) -> list[str]:
         """Returns the possible causes of a difference between the two runs of a comparison."""
         number = self.labels.index(comparison.run)
-        is_other_method = comparison.method != comparison.against_method
-        causes: list[str | None] = ["method"] if is_other_method else []
+        causes: list[str | None] = [] if comparison.has_same_method else ["method"]
         causes += [
             contrast.cause
             for contrast in self.contrasts
@@ -154,8 +153,9 @@ def _refuse_other_places(runs: Sequence[DriftResults]) -> None:
 
 
 def _pair_series(first: DriftResults, run: DriftResults) -> list[tuple[Series, Series]]:
-    """Pairs the series of two runs by their method; if they have no method in common but one each,
-    pairs these two.
+    """Pairs the series of two runs by their method.
+
+    If they have no method in common but one each, pairs these two.
     """
     series_by_method = {series.method: series for series in first.series}
     pairs = [

@@ -71,8 +71,9 @@ def decide(
 
 
 def conversations_needed(values: np.ndarray, bar: float, error: float, limit: int) -> int | None:
-    """Returns how many conversations like these would decide; None if `limit` would not, or if
-    there are none yet.
+    """Returns how many conversations like these would decide.
+
+    None if `limit` would not, or if there are none yet.
     """
     if not len(values):
         return None
@@ -153,8 +154,9 @@ def _lowest_means(capitals: np.ndarray) -> np.ndarray:
 
 
 def capital_above(values: np.ndarray, bar: float) -> np.ndarray:
-    """Returns the capital of a bet that each cell's mean lies above the bar. If it does not, the
-    capital is not expected to grow.
+    """Returns the capital of a bet that each cell's mean lies above the bar.
+
+    If it does not, the capital is not expected to grow.
     """
     surplus = np.nan_to_num(values - bar)  # where nothing was measured, nothing is won or lost
     growth = np.log1p(surplus[..., None] * (_STAKES / bar))

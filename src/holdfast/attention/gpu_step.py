@@ -93,6 +93,7 @@ def attend_step(
         numbers = table.numbers
         each_head = table.numbers.shape[2] > 1
     entries = 0 if numbers is None else numbers[0].numel()
+    first_column = 0 if columns is None else columns.first_column
     shared = (numbers, output, mass, partial, parts, entries, each_head, heads, size, block_size)
     with torch.cuda.device_of(query):  # Triton launches on the current device
         _attend[(rows, groups, parts)](
@@ -101,9 +102,9 @@ def attend_step(
             value,
             mask,
             None if columns is None else columns.span.view(torch.uint8),
-            None if columns is None else columns.generated,
-            columns.first.on_device if columns and isinstance(columns.first, Starts) else None,
-            columns.first if columns and isinstance(columns.first, int) else 0,
+            None if columns is None else columns.included_from,
+            first_column.on_device if isinstance(first_column, Starts) else None,
+            first_column if isinstance(first_column, int) else 0,
             0 if columns is None else columns.span.shape[1],
             1 if columns is None else columns.copies,
             0 if mask is None or mask.shape[0] == 1 else keys,

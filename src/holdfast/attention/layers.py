@@ -206,7 +206,7 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
     ):
         return False
     keys = inputs.key.shape[2]
-    has_two_groups = not state.steering.touches(layer) or state.columns.is_two_groups(keys)
+    has_two_groups = not state.steering.touches(layer) or state.columns.agrees_on_groups(keys)
     return has_two_groups and is_fused(inputs.query, inputs.key, inputs.value)
 
 

@@ -21,11 +21,11 @@ from transformers import PreTrainedModel
 
 from holdfast.attention.cache_origins import cache_of, cached_tokens, claim_cache, mark_cache
 from holdfast.attention.pass_refusals import (
-    check_lengths,
-    check_padding,
-    check_prompt,
     refuse_checkpointing,
-    refuse_weights,
+    refuse_mixed_lengths,
+    refuse_other_prompt,
+    refuse_padded_span,
+    refuse_weight_output,
 )
 from holdfast.attention.passes import PASS, ModelParts, Pass, PassState
 from holdfast.attention.plain_attention import PriorAttention
@@ -45,7 +45,7 @@ class _BlockPass:
 
     current: Pass
     block: Steered | None  # the block that steers it; None in `unsteered`
-    first: bool | None  # whether it is the first pass of a `generate`; None outside of `generate`
+    is_first: bool | None  # whether it is the first one of a `generate`; None outside of that
 
     @property
     def state(self) -> PassState | None:
@@ -88,9 +88,9 @@ class OpenModel:
 
     def prepare(self, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Runs `prepare_inputs_for_generation`, which makes the masks of static caches."""
-        block_pass = self._new_pass(first=bool(kwargs.get("is_first_iteration")))
-        if block_pass.first and block_pass.state is not None:
-            check_padding(block_pass.state, kwargs.get("attention_mask"))
+        block_pass = self._new_pass(is_first=bool(kwargs.get("is_first_iteration")))
+        if block_pass.is_first and block_pass.state is not None:
+            refuse_padded_span(block_pass.state.steering, kwargs.get("attention_mask"))
         token = PASS.set(block_pass.current)
         try:
             inputs = plain(*args, **kwargs)
@@ -143,13 +143,15 @@ class OpenModel:
         if origin is None or state is None:
             return []
         config = model.config.get_text_config()
-        refuse_weights(arguments)
+        refuse_weight_output(arguments)
         columns_before = _columns_before(state, arguments, continues)
         if not (continues and columns_before):
-            check_prompt(state, arguments, config, columns_before, block_pass.first)
+            refuse_other_prompt(
+                state.steering, arguments, config, columns_before, is_first=block_pass.is_first
+            )
         if state.steering.trace:
             state.last = _last_queries(arguments)
-        check_lengths(RotaryLengths.of(config), arguments, self.name)
+        refuse_mixed_lengths(RotaryLengths.of(config), arguments, self.name)
         refuse_checkpointing(model)
         return edits_of_pass(origin.compiled, origin.span, arguments, columns_before)
 
@@ -168,10 +170,10 @@ class OpenModel:
         assert model is not None, "it has a running pass"
         return model
 
-    def _new_pass(self, first: bool | None = None) -> _BlockPass:
+    def _new_pass(self, is_first: bool | None = None) -> _BlockPass:
         block = self.current_block()
         state = None if block is None else PassState(block.steering)
-        return _BlockPass(Pass(state, self.parts), block, first)
+        return _BlockPass(Pass(state, self.parts), block, is_first)
 
     def _next_pass(self) -> _BlockPass:
         """Returns the pass that `generate` has prepared, or a new one."""

@@ -1,4 +1,14 @@
-"""Maps the keys of a pass to columns of the text, and tells which of them are in the span."""
+"""Maps the keys of a pass to columns of the text, and tells which of them are in the span.
+
+In this example, S is a token of the span, and g a generated one. Only in row 0, a method counts
+generated tokens as the span. For a layer that reads all keys:
+
+    column       0  1  2  3  4          span         generated    members
+    row 0        S  S  .  g  g          1 1 0 0 0    0 0 0 1 1    1 1 0 1 1
+    row 1        S  S  .  g  g          1 1 0 0 0    0 0 0 1 1    1 1 0 0 0
+
+In a layer whose window has 3 keys, these are columns 2 to 4.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +29,15 @@ class SpanColumns:
 
     Args:
         span: bool [row, column]; columns after the last one are not in the span.
-        generated: int64 [row], the first generated column that counts as the row's span; a column
-            that no row reaches if none counts.
-        first: the column of the first key.
+        included_from: int64 [row], the first generated column that counts as the row's span; a
+            column that no row reaches if none counts.
+        first_column: the column of the first key.
         copies: how many rows of the pass belong to each row of the span.
     """
 
     span: Tensor
-    generated: Tensor
-    first: int | Starts
+    included_from: Tensor
+    first_column: int | Starts
     copies: int
 
 
@@ -41,13 +51,14 @@ class PassColumns:
     """
 
     steering: BatchSteering
-    _firsts: dict[int, int | Starts] = field(default_factory=dict, init=False)  # by number of keys
+    # the column of the first key, by number of keys
+    _first_columns: dict[int, int | Starts] = field(default_factory=dict, init=False)
     # number of tokens so far, as reported by the model; None if only the device knows it
     _tokens: int | None = field(default=0, init=False)
 
     def clear(self) -> None:
         """Forgets the columns that were reported for the previous pass."""
-        self._firsts.clear()
+        self._first_columns.clear()
 
     def report(
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
@@ -60,17 +71,16 @@ class PassColumns:
             kv_offset: the column of the first key.
             kv_length: the number of keys.
         """
-        first = not self._firsts
-        self._firsts[kv_length] = kv_offset
+        is_first_mask = not self._first_columns
+        self._first_columns[kv_length] = kv_offset
         if isinstance(q_offset, Tensor):
             self._tokens = None
-        elif first or self._tokens is not None:
-            tokens = q_offset + q_length
-            if not first and self._tokens is not None:
-                tokens = max(tokens, self._tokens)
-            self._tokens = tokens
+        elif is_first_mask:
+            self._tokens = q_offset + q_length
+        elif self._tokens is not None:
+            self._tokens = max(self._tokens, q_offset + q_length)
 
-    def first(self, keys: int) -> int | Starts:
+    def first_column(self, keys: int) -> int | Starts:
         """Returns the column of the first key in a layer with this number of keys.
 
         Raises:
@@ -78,7 +88,7 @@ class PassColumns:
             UsageError: there are fewer tokens than the span mask has.
         """
         width = self.steering.span.shape[1]
-        tokens = self._tokens if self._firsts else keys
+        tokens = self._tokens if self._first_columns else keys
         if tokens is not None and not self.steering.follows and tokens < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {tokens}; give a mask of the"
@@ -87,9 +97,9 @@ class PassColumns:
                 value=width,
                 allowed=tokens,
             )
-        if keys in self._firsts:
-            return self._firsts[keys]
-        if self._firsts and keys != tokens:
+        if keys in self._first_columns:
+            return self._first_columns[keys]
+        if self._first_columns and keys != tokens:
             raise Unsteerable(
                 f"A layer has {keys} keys, but the text has"
                 f" {'another number of' if tokens is None else tokens} tokens, so its keys are not"
@@ -99,19 +109,20 @@ class PassColumns:
 
     def has_generated(self, keys: int) -> bool:
         """Whether any key is a generated token that some method counts as the span."""
-        first = self.first(keys)
-        generated = self.steering.first_generated
+        steering = self.steering
+        generated = steering.first_generated
+        first = self.first_column(keys)
         firsts = first.columns if isinstance(first, Starts) else [first] * len(generated)
-        rows = zip(firsts, self.steering.includes_generated, generated, strict=True)
-        return any(included and first + keys > start for first, included, start in rows)
+        rows = zip(firsts, generated, steering.includes_generated, strict=True)
+        return any(included and start < first + keys for first, start, included in rows)
 
-    def is_two_groups(self, keys: int) -> bool:
-        """Whether each row's keys fall into two groups that all its methods agree on."""
+    def agrees_on_groups(self, keys: int) -> bool:
+        """Whether all methods of each row agree on which keys are the span and which the rest."""
         return not self.steering.disagrees or not self.has_generated(keys)
 
     def groups(self, keys: int) -> Groups:
         """Returns the ranges of keys that contain the two groups; reads nothing from the device."""
-        first = self.first(keys)
+        first = self.first_column(keys)
         extent = self.steering.extent
         if isinstance(first, Starts):
             return extent.groups_by_row(first.columns, keys)
@@ -119,7 +130,7 @@ class PassColumns:
 
     def span(self, rows: int, keys: int) -> Tensor:
         """Returns the keys of the span without generated tokens, bool [row, key]."""
-        first = self.first(keys)
+        first = self.first_column(keys)
         span = self.steering.span
         width = span.shape[1]
         if isinstance(first, Starts):
@@ -132,9 +143,9 @@ class PassColumns:
         return self._repeat_per_row(span, rows)
 
     def generated(self, rows: int, keys: int) -> Tensor | None:
-        """Returns the generated keys outside the span, bool [row, key].
+        """Returns the generated keys of every row outside the span, bool [row, key].
 
-        None if no method counts generated tokens as the span.
+        None if no method of any row counts generated tokens as the span.
         """
         if not self.has_generated(keys):
             return None
@@ -142,7 +153,7 @@ class PassColumns:
         return self._repeat_per_row(generated, rows) & ~self.span(rows, keys)
 
     def members(self, rows: int, keys: int) -> Tensor:
-        """Returns the keys of the first group, bool [row, key].
+        """Returns the keys that methods move attention to, bool [row, key].
 
         These are the span and, in rows whose methods count them as span, the generated tokens.
         """
@@ -152,15 +163,17 @@ class PassColumns:
         return span | self._repeat_per_row(self._keys_from(self.steering.included_from, keys), rows)
 
     def for_kernel(self, rows: int, keys: int) -> SpanColumns:
-        """Describes the same groups for a kernel that finds each key's group itself."""
-        steering = self.steering
-        copies = self.steering.copies_of(rows)
-        span = steering.span.contiguous()
-        return SpanColumns(span, steering.included_from, self.first(keys), copies)
+        """Describes the keys of `members` for a kernel that finds each key's group itself."""
+        return SpanColumns(
+            span=self.steering.span.contiguous(),
+            included_from=self.steering.included_from,
+            first_column=self.first_column(keys),
+            copies=self.steering.copies_of(rows),
+        )
 
     def _keys_from(self, columns: Tensor, keys: int) -> Tensor:
         """Returns the keys from the given column of each row on, bool [row of the span, key]."""
-        first = self.first(keys)
+        first = self.first_column(keys)
         offsets = torch.arange(keys, device=columns.device)
         key_columns = offsets + (first.on_device if isinstance(first, Starts) else first)
         return key_columns >= columns[:, None]

@@ -8,60 +8,57 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.passes import PassState
+from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.errors import Unsteerable, UsageError
 from holdfast.states.edits import tokens_in
 
 
-def refuse_weights(given: Mapping[str, Any]) -> None:
+def refuse_weight_output(arguments: Mapping[str, Any]) -> None:
     """Refuses a pass that should return attention weights."""
-    if given.get("output_attentions"):
+    if arguments.get("output_attentions"):
         raise Unsteerable(
             "A steered pass does not compute attention weights, so it cannot return them for "
             "output_attentions; leave that out, and read the mass with trace=True."
         )
 
 
-def check_prompt(
-    state: PassState, given: Mapping[str, Any], config: Any, before: int, first: bool | None
+def refuse_other_prompt(
+    steering: BatchSteering,
+    arguments: Mapping[str, Any],
+    config: Any,
+    num_cached: int,
+    *,
+    is_first: bool | None,
 ) -> None:
     """Refuses a pass over a prompt that does not fit the span mask.
 
     Args:
-        state: of the pass, which has not begun.
-        given: the arguments of the pass, by name.
+        arguments: of the pass, by name.
         config: the model's text configuration.
-        before: the number of tokens that were cached before the block.
-        first: whether it is the first pass of a `generate`; None outside of `generate`.
+        num_cached: the number of tokens that were cached before the block.
+        is_first: whether it is the first pass of a `generate`; None outside of `generate`.
 
     Raises:
         UsageError: batch, prompt or padding does not fit the mask.
     """
-    if (ids := tokens_in(given)) is None:
+    if (ids := tokens_in(arguments)) is None:
         return
-    width = state.steering.span.shape[1]
-    caches = given.get("use_cache")
-    caches = getattr(config, "use_cache", True) if caches is None else caches
-    _check_width(width, ids.shape[1], before, bool(caches), first)
-    _check_copies(state, ids[:, :width])
-    check_padding(state, given.get("attention_mask"))
+    use_cache = arguments.get("use_cache")
+    use_cache = getattr(config, "use_cache", True) if use_cache is None else use_cache
+    width = steering.span.shape[1]
+    _refuse_other_width(
+        width, ids.shape[1], num_cached, use_cache=bool(use_cache), is_first=is_first
+    )
+    _refuse_unequal_copies(steering, ids[:, :width])
+    refuse_padded_span(steering, arguments.get("attention_mask"))
 
 
-def _check_copies(state: PassState, prompts: Tensor) -> None:
-    """Refuses prompts [row, token] that differ although they share a row of the span mask."""
-    copies = state.steering.copies_of(len(prompts))
-    by_prompt = prompts.reshape(-1, copies, *prompts.shape[1:])
-    if copies > 1 and not torch.equal(by_prompt, by_prompt[:, :1].expand_as(by_prompt)):
-        raise UsageError(
-            f"The span mask has one row for every {copies} of the batch's {len(prompts)} rows, but"
-            " their prompts differ; give it one row per prompt."
-        )
-
-
-def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool | None) -> None:
-    """Checks that a prompt is as long as its mask; without a cache, a reply may follow it."""
-    seen = tokens + before
+def _refuse_other_width(
+    width: int, tokens: int, num_cached: int, *, use_cache: bool, is_first: bool | None
+) -> None:
+    """Refuses a prompt that is not as long as its mask; without a cache, a reply may follow it."""
+    seen = tokens + num_cached
     sees = f"The span mask has {width} tokens, but this pass sees {seen}"
     if seen < width:
         raise UsageError(
@@ -70,17 +67,18 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
             value=width,
             allowed=seen,
         )
-    if seen > width and before:
+    if seen > width and num_cached:
         raise UsageError(
-            f"{sees}, {before} of them cached before the block; give a mask of all of them.",
+            f"{sees}, {num_cached} of them cached before the block; give a mask of all of them.",
             option="span_mask",
             value=width,
             allowed=seen,
         )
     # a later pass of `generate` may contain the reply too: without a cache, and in Phi-3, which
     # recomputes all keys when its rotary factors change
-    if seen > width and (first or (caches and first is None)):
-        cure = ", or pass use_cache=False if a reply follows the prompt" if caches else ""
+    has_only_prompt = is_first or (is_first is None and use_cache)
+    if seen > width and has_only_prompt:
+        cure = ", or pass use_cache=False if a reply follows the prompt" if use_cache else ""
         raise UsageError(
             f"The span mask has {width} tokens, but the prompt has {seen}; give a mask of the whole"
             f" prompt{cure}.",
@@ -90,7 +88,18 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
         )
 
 
-def check_padding(state: PassState, mask: object) -> None:
+def _refuse_unequal_copies(steering: BatchSteering, prompts: Tensor) -> None:
+    """Refuses prompts [row, token] that differ although they share a row of the span mask."""
+    copies = steering.copies_of(len(prompts))
+    by_prompt = prompts.reshape(-1, copies, *prompts.shape[1:])
+    if copies > 1 and not torch.equal(by_prompt, by_prompt[:, :1].expand_as(by_prompt)):
+        raise UsageError(
+            f"The span mask has one row for every {copies} of the batch's {len(prompts)} rows, but"
+            " their prompts differ; give it one row per prompt."
+        )
+
+
+def refuse_padded_span(steering: BatchSteering, mask: object) -> None:
     """Refuses a span on tokens that an attention mask [row, token] hides.
 
     A mask of any other shape is not checked.
@@ -98,7 +107,7 @@ def check_padding(state: PassState, mask: object) -> None:
     Raises:
         UsageError: names the first such token.
     """
-    span = state.steering.span
+    span = steering.span
     if not isinstance(mask, Tensor) or mask.ndim != 2:
         return
     if mask.shape[0] % span.shape[0] or mask.shape[1] < span.shape[1]:
@@ -115,12 +124,15 @@ def check_padding(state: PassState, mask: object) -> None:
         )
 
 
-def check_lengths(rotary: RotaryLengths, given: Mapping[str, Any], name: str) -> None:
+def refuse_mixed_lengths(rotary: RotaryLengths, arguments: Mapping[str, Any], name: str) -> None:
     """Refuses a pass whose rows need different rotary factors.
 
     transformers would give all of them the factors of the longest row.
+
+    Args:
+        name: of the model, for the message.
     """
-    mask = given.get("attention_mask")
+    mask = arguments.get("attention_mask")
     if rotary.switch is None or not isinstance(mask, Tensor) or mask.ndim != 2 or len(mask) == 1:
         return
     lengths = sorted((mask != 0).sum(1).tolist())

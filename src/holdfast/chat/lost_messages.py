@@ -71,8 +71,9 @@ def _lost_message(messages: Messages, number: int) -> str:
 
 
 def _is_kept(message: Message, packed: str) -> bool:
-    """Whether a rendered chat has a message, both without white space; a reply may have lost its
-    reasoning.
+    """Whether a rendered chat has a message, both without white space.
+
+    A reply may have lost its reasoning.
     """
     content = message["content"]
     if _without_space(content) in packed:

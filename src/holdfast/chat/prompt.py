@@ -302,8 +302,9 @@ def _find(
 def _find_certain(
     text: str, placed: Messages, words: dict[int, str], template: str
 ) -> tuple[Span, ...] | None:
-    """Finds the spans of prompts that no other part of the text can have produced; None if that is
-    not certain for one of them.
+    """Finds the spans of prompts that no other part of the text can have produced.
+
+    None if that is not certain for one of them.
     """
     spans = []
     for index, prompt in words.items():
@@ -324,8 +325,9 @@ def _find_certain(
 def _find_marked(
     text: str, placed: Messages, words: dict[int, str], write: Callable[[Messages], str]
 ) -> tuple[Span, ...] | None:
-    """Finds the spans in a second rendering with marks around the prompts; None if the marks change
-    other text as well, or do not enclose exactly the prompts.
+    """Finds the spans in a second rendering with marks around the prompts.
+
+    None if the marks change other text as well, or do not enclose exactly the prompts.
     """
     mark = unused_character([text, *(message["content"] for message in placed)])
     marked = list(placed)

@@ -180,8 +180,9 @@ def write_state(file: Path, state: SessionState) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replaces a file of the cache as a whole. Only the user can read it, as it has commands and
-    paths of the user's sessions.
+    """Replaces a file of the cache as a whole.
+
+    Only the user can read it, as it has commands and paths of the user's sessions.
 
     Raises:
         OSError: it cannot be written.

@@ -24,9 +24,10 @@ from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import as_suite
 from holdfast.drift.user_scripts import UserSource
+from holdfast.models.capabilities import require_chat_model
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
-from holdfast.models.protocol import ChatModel, Engine, facts_about, require_chat_model
+from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     MANIFEST,

@@ -21,7 +21,7 @@ CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language
 NO_CATEGORY = "rules"  # the category of a case whose file gives none
 # Measures of a reply's content rather than its form. The reply to a probe has that content; another
 # reply has no occasion for it.
-_OF_ANSWERS = frozenset(
+_ANSWER_MEASURES = frozenset(
     (
         *("contains", "mentions_number", "mentions_any_number", "number_near", "exact_phrase"),
         *("choice", "regex", "python", "judge", "ifeval_keywords_existence"),
@@ -127,7 +127,7 @@ class Rule:
 def is_of_answers(spec: Any) -> bool:
     """Whether a measure, or one inside it, looks at a reply's content rather than its form."""
     name, arguments = read_spec(spec)
-    return name in _OF_ANSWERS or any(map(is_of_answers, inner_specs(arguments)))
+    return name in _ANSWER_MEASURES or any(map(is_of_answers, inner_specs(arguments)))
 
 
 @dataclass(frozen=True, init=False)

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from holdfast.chat.messages import Message, Tool
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.probe_outcomes import ProbeOutcome
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Reply, Request, TokenUsage
 from holdfast.records import Ended, Turn
 from holdfast.records.traces import TurnTrace
 
@@ -37,8 +37,8 @@ class DialogThread(NamedTuple):
     conversation: int
 
 
-def is_users(request: Request) -> bool:
-    """Whether a request is the user model's, rather than the agent's."""
+def is_from_user_model(request: Request) -> bool:
+    """Whether a request is for a turn of the user model, rather than for the agent's reply."""
     thread = request.thread
     return isinstance(thread, DialogThread) and thread.view == USER_VIEW
 
@@ -71,8 +71,18 @@ class SummaryKey(NamedTuple):
 
     @property
     def seed_names(self) -> tuple[str | int, ...]:
-        """The names that seed the draw of the summary."""
-        return self if self.earlier else self[:3]
+        """The names that seed the draw of the summary; `earlier` only if there is one."""
+        return self if self.earlier else (self.view, self.first, self.before)
+
+
+class ProcessedSequence(NamedTuple):
+    """The tokens that the model had to process for a reply.
+
+    The last token of a reply that was cut off is drawn, but not processed.
+    """
+
+    view: str  # the view that the reply continues, or "agent summary" and the like
+    token_ids: tuple[int, ...]
 
 
 @dataclass
@@ -86,8 +96,8 @@ class Dialog:
         ended: where and why the dialog ended early; None if it did not.
         traces: the traces of the agent's turns, by round.
         forwarded: tokens that went through the model.
-        usage: tokens read and written for each reply; None for a reply without these numbers.
-        sequences: for each reply, its view and the tokens that the model had to process.
+        usage: of each reply; None for a reply without these numbers.
+        sequences: of each reply whose tokens are known.
         rounds_shown: the rounds that each view showed at its latest turn.
         summaries: the summaries of rounds that were left out.
     """
@@ -98,9 +108,9 @@ class Dialog:
     ended: Ended | None = None
     traces: dict[int, TurnTrace] = field(default_factory=dict)
     forwarded: int = 0
-    usage: list[tuple[int, int] | None] = field(default_factory=list)
-    sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    rounds_shown: dict[str, ShownRounds] = field(default_factory=dict)
+    usage: list[TokenUsage | None] = field(default_factory=list)
+    sequences: list[ProcessedSequence] = field(default_factory=list)
+    rounds_shown: dict[DialogSide, ShownRounds] = field(default_factory=dict)
     summaries: dict[SummaryKey, str] = field(default_factory=dict)
 
     @property
@@ -108,16 +118,16 @@ class Dialog:
         """The tools that a replayed dialog declares; () for any other dialog."""
         return () if self.pairing.recorded is None else self.pairing.recorded.tools
 
-    def count(self, view: str, reply: Reply) -> None:
+    def count_tokens(self, view: str, reply: Reply) -> None:
         """Counts the tokens of a reply, and of the discarded replies that it replaces."""
         for discarded in reply.discarded:
-            self.count(view, discarded)
+            self.count_tokens(view, discarded)
         self.forwarded += reply.forwarded
         self.usage.append(reply.usage)
         if reply.prompt_ids is None or reply.token_ids is None or reply.stop_reason == "context":
             return
-        written = reply.token_ids if reply.stop_reason == "stop" else reply.token_ids[:-1]
-        self.sequences.append((view, reply.prompt_ids + written))
+        processed = reply.token_ids if reply.stop_reason == "stop" else reply.token_ids[:-1]
+        self.sequences.append(ProcessedSequence(view, reply.prompt_ids + processed))
 
 
 def system_of(pairing: Pairing) -> str:
@@ -176,7 +186,7 @@ def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Messa
     return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
 
 
-def to_summarise(
+def summary_messages(
     prompt: str, turns: Sequence[Turn], rounds: ShownRounds, before: int, system: str = ""
 ) -> list[Message]:
     """Builds the chat that asks for a summary of the shown rounds before `before`.

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.chat.default_prompts import common_length
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.dialog import Dialog, DialogSide
+from holdfast.drift.dialog import Dialog, DialogSide, ProcessedSequence
 from holdfast.drift.dialog_requests import DialogReply
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
@@ -75,7 +75,7 @@ def _shared_fields(answer: DialogReply) -> dict[str, Any]:
     return {
         "mass": _mass(reply),
         "reasoning": reply.reasoning or None,
-        "prompt_tokens": reply.billed[0] if reply.billed else None,
+        "prompt_tokens": reply.billed.read if reply.billed else None,
         "left_out": answer.rounds.first - 1 or None,
         "retries": len(reply.discarded) or None,
         "cut_at": answer.cut_at,
@@ -191,8 +191,8 @@ def _tokens(dialog: Dialog) -> Tokens:
     written: int | None = None
     usages = [usage for usage in dialog.usage if usage is not None]
     if usages and len(usages) == len(dialog.usage):
-        read = sum(usage[0] for usage in usages)
-        written = sum(usage[1] for usage in usages)
+        read = sum(usage.read for usage in usages)
+        written = sum(usage.written for usage in usages)
     return Tokens(
         forwarded=dialog.forwarded,
         least=least_tokens(dialog.sequences),
@@ -214,13 +214,13 @@ def participant_of(user: Case | Persona | None) -> Participant:
     return Participant(id=user.id, category=category, system_prompt=user.system_prompt)
 
 
-def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
+def least_tokens(sequences: Sequence[ProcessedSequence]) -> int:
     """The least number of tokens to forward, if no prefix of a view is forwarded twice.
 
     It is the number of nodes in the prefix trees of the views.
 
     Args:
-        sequences: for each reply, its view and the tokens that the model had to process.
+        sequences: one for each reply.
     """
     total = 0
     last_view = ""

@@ -23,8 +23,8 @@ from holdfast.drift.dialog import (
     ShownRounds,
     SummaryKey,
     agent_view,
+    summary_messages,
     system_of,
-    to_summarise,
     user_view,
     with_summary,
 )
@@ -158,7 +158,7 @@ class DialogReply:
         usage = self.reply.usage
         if self.reply.stop_reason != "length" or usage is None:
             return None
-        return None if usage[1] >= self.request.max_new_tokens else usage[1]
+        return None if usage.written >= self.request.max_new_tokens else usage.written
 
 
 class _Fit(NamedTuple):
@@ -272,7 +272,7 @@ class DialogClient:
 
     def _note(self, view: DialogSide, reply: Reply) -> None:
         """Counts the tokens of a reply, and remembers a cut one for methods that check rules."""
-        self.dialog.count(view, reply)
+        self.dialog.count_tokens(view, reply)
         if reply.stop_reason == "length":
             self.rules.cut_replies.add(reply.text)
 
@@ -316,7 +316,7 @@ class DialogClient:
         system = system_of(dialog.pairing) if compacts else ""
         prompt = str(settings.summary_prompt)
         request = Request(
-            to_summarise(prompt, dialog.turns, rounds, key.before, system),
+            summary_messages(prompt, dialog.turns, rounds, key.before, system),
             sampling=settings.sampling,
             seed=seed_of("summary", settings.seed, number, *key.seed_names),
             thread=DialogThread(key.view, number),
@@ -331,5 +331,5 @@ class DialogClient:
             self.breaker.failed(number, error)
             raise
         self.breaker.answered(request)
-        dialog.count(f"{key.view} summary", reply)
+        dialog.count_tokens(f"{key.view} summary", reply)
         return reply.without_reasoning().text

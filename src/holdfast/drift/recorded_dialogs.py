@@ -175,8 +175,9 @@ def _answered_by(result: Event, open_calls: Sequence[_OpenCall]) -> _OpenCall | 
 
 
 def _turns_of(messages: Iterable[Message]) -> list[Message]:
-    """Merges consecutive messages of one speaker, unless a text follows a tool call; leaves out
-    messages without a text or a call.
+    """Merges consecutive messages of one speaker, unless a text follows a tool call.
+
+    Leaves out messages without a text or a call.
     """
     turns: list[Message] = []
     for message in messages:

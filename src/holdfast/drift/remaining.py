@@ -7,7 +7,7 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.pairing import draw_conversation
 from holdfast.drift.settings import Settings
 from holdfast.drift.user_scripts import UserSource
-from holdfast.records import MANIFEST, read_run
+from holdfast.records import MANIFEST, key_of, read_run
 
 
 def count_replies(
@@ -30,7 +30,7 @@ def missing_numbers(
     """
     folder = Path(out)
     records = read_run(folder).records if (folder / MANIFEST).is_file() else ()
-    recorded = {(record.method, record.conversation) for record in records}
+    recorded = set(map(key_of, records))
     return {
         method: [number for number in numbers if (method, number) not in recorded]
         for method in methods

@@ -11,7 +11,8 @@ from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings, UserPrompt
 from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.errors import PromptError, UsageError, option
-from holdfast.models.protocol import ChatModel, ask_model, require_chat_model, tokenizer_of
+from holdfast.models.capabilities import require_chat_model
+from holdfast.models.protocol import ChatModel, ask_model, tokenizer_of
 from holdfast.plurals import count_of
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Self
 
-from holdfast.drift.dialog import is_users
+from holdfast.drift.dialog import is_from_user_model
 from holdfast.models.protocol import ChatModel, Engine, rows_at_most
 from holdfast.models.requests import Reply, Request
 
@@ -53,7 +53,7 @@ class TwoEngines:
     user: AlternatingEngine  # answers turns of the user model
 
     async def generate(self, request: Request) -> Reply:
-        return await (self.user if is_users(request) else self.agent).generate(request)
+        return await (self.user if is_from_user_model(request) else self.agent).generate(request)
 
     def forget(self, thread: Hashable) -> None:
         """Frees what both engines keep for a thread, which is over."""

@@ -133,8 +133,9 @@ class CachedPrefix:
         return shared if shared >= self.kv.min_prefix_len else 0
 
     def grow(self, longer: CachedPrefix) -> bool:
-        """Becomes `longer` if that begins with a copy of the same keys and values; returns whether
-        it does.
+        """Becomes `longer` if that begins with a copy of the same keys and values.
+
+        Returns whether it does.
 
         So requests that wait with this prefix use that copy, and memory holds no second one.
         """

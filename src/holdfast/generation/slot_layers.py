@@ -235,8 +235,9 @@ class KeyLayer(DynamicLayer):
         return max(columns, min(spare, self.shared.max_columns or spare))
 
     def shrink(self, slots: int, columns: int) -> None:
-        """Releases memory if less than a quarter of the store is in use; closed slots of a mapped
-        store have released theirs.
+        """Releases memory if less than a quarter of the store is in use.
+
+        Closed slots of a mapped store have released theirs.
         """
         if not self.store or self.is_mapped:
             return

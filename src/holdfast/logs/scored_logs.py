@@ -21,7 +21,7 @@ from holdfast.logs.turn_scoring import (
     with_results,
 )
 from holdfast.models.event_loop import run_sync
-from holdfast.records import Run, batches, open_run, read_run, resume, to_line
+from holdfast.records import RecordKey, Run, batches, open_run, read_run, resume, to_line
 from holdfast.records.lines import with_checksum
 from holdfast.version import __version__
 
@@ -127,7 +127,10 @@ def write_scores(
                 numbers = batches(range(len(logs.cases)), size)
                 for batch in resume(run, METHOD, numbers, alone=True):
                     if batch.to_run:
-                        lines = {(METHOD, n): await _line(logs, n, judges) for n in batch.to_run}
+                        lines = {
+                            RecordKey(METHOD, number): await _line(logs, number, judges)
+                            for number in batch.to_run
+                        }
                         run.append_lines(lines)
 
         run_sync(score_all())

@@ -154,13 +154,14 @@ _RUN_THING = re.compile(
     re.IGNORECASE,
 )
 _IS_VERB = re.compile(r" (?:this|it|that)\b|,? please\b", re.IGNORECASE)  # "PR this"
-_OF_ACT = re.compile(r"\bgit \Z|\bforce-\Z", re.IGNORECASE)  # belongs to the word after it
+_ACT_PREFIX = re.compile(r"\bgit \Z|\bforce-\Z", re.IGNORECASE)  # belongs to the word after it
 _MAX_CONTEXT = 120  # characters on either side of a word that are read
 
 
 def acts_named(act: str, text: str) -> Iterator[bool | None]:
-    """Yields for each place where a clause names an act whether it asks for the act; None if that
-    is not clear. A place where the word is a part of a compound is left out.
+    """Yields for each place where a clause names an act whether it asks for the act.
+
+    None if that is not clear. A place where the word is a part of a compound is left out.
 
     Args:
         act: a regular expression for the words of the act, such as `push`.
@@ -235,7 +236,7 @@ def _word_around(text: str, start: int, end: int) -> tuple[int, int]:
 def _around(text: str, start: int, end: int) -> tuple[str, str]:
     """Returns the texts before and after a word; `git` and "force-" belong to the word."""
     before = text[max(0, start - _MAX_CONTEXT) : start]
-    return _OF_ACT.sub("", before), text[end : end + _MAX_CONTEXT]
+    return _ACT_PREFIX.sub("", before), text[end : end + _MAX_CONTEXT]
 
 
 def _is_in_compound(text: str, start: int, end: int) -> bool:

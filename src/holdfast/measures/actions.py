@@ -195,7 +195,7 @@ _MAX_WRITTEN = 200  # files whose texts are kept
 
 def _texts_before(script: str, earlier: Sequence[ToolCall]) -> Mapping[str, str]:
     """Returns the texts of files that a script runs, as earlier calls wrote them."""
-    files = (found["file"] or found["path"] for found in _RUN_FILE.finditer(script))
+    files = (match["file"] or match["path"] for match in _RUN_FILE.finditer(script))
     names = {posixpath.basename(file) for file in files} - {""}
     names.update(_target_files_of(script))
     return _written_texts(frozenset(names)).before(earlier) if names else {}

@@ -88,8 +88,9 @@ def agrees(text: str) -> bool:
 
 
 def offer_in(text: str) -> str:
-    """Returns what the last paragraph of an assistant's message offers to do, as orders; "" if it
-    offers nothing: "Push it." for "It works. Shall I push it?"
+    """Returns what the last paragraph of an assistant's message offers to do, as orders.
+
+    "" if it offers nothing: "Push it." for "It works. Shall I push it?"
 
     A last paragraph that only asks "OK?" is about the offers of the whole message.
     """
@@ -264,8 +265,9 @@ def _is_named(act: str, question: UserQuestion) -> bool:
 
 
 def _agrees(text: str, question: UserQuestion, act: str, agreed: str) -> bool | None:
-    """Whether an answer agrees to an act that a question, or an option of it, names; None if that
-    is not decided.
+    """Whether an answer agrees to an act that a question, or an option of it, names.
+
+    None if that is not decided.
 
     The answer agrees if it is a yes, or if it or the option that it chooses names the act.
     """
@@ -305,8 +307,9 @@ def _descriptions(text: str, question: UserQuestion) -> list[str]:
 def _is_asked_for(
     act: str, text: str, doubts: Sequence[re.Pattern[str]], *, by_user: bool = False
 ) -> bool | None:
-    """Whether a clause names an act without a negation before it; None if all that do have words
-    that leave it in doubt.
+    """Whether a clause names an act without a negation before it.
+
+    None if all that do have words that leave it in doubt.
 
     Args:
         by_user: whether the clause has to ask for the act, and not only to name it.

@@ -50,7 +50,7 @@ _ONLY_READS = re.compile(
 
 
 # measures of the acts that commands do, whose words are nouns too: "fix the push"
-_OF_COMMANDS = ("command_not_run", "prefers")
+_COMMAND_MEASURES = ("command_not_run", "prefers")
 _EMOJI_CLASS = re.compile(r"\\p\{(?:Extended_Pictographic|Emoji)")
 
 
@@ -58,7 +58,7 @@ def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
     """Yields the passages of a user's message that order what a measure forbids."""
     cues = _cues_for(measure)
     for request in requests_in(text) if cues else ():
-        if measure.name in _OF_COMMANDS:
+        if measure.name in _COMMAND_MEASURES:
             request = replace(request, clause=without_nouns(request.clause))
         for cue in cues:
             if passage := _breaking_passage(request, cue):

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from holdfast.measures.command_readings import ShellCommand
 from holdfast.measures.file_edits import FileEdit, edits_by_patch, hidden_edit
-from holdfast.measures.inner_scripts import files_of_find
+from holdfast.measures.find_commands import files_of_find
 from holdfast.measures.shell import known_output
 
 _MOVERS = ("rm", "unlink", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")

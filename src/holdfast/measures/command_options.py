@@ -85,19 +85,19 @@ def _expand_letters(
 # --- Where the options of a wrapper end
 
 # options of programs that come before a subcommand and take a value
-_COMPOSE = (
+_COMPOSE_VALUED = (
     *("-f", "--file", "-p", "--project-name", "--profile", "--env-file", "--project-directory"),
     *("--ansi", "--parallel", "--progress", "-H", "--host", "--context", "--log-level"),
 )
-OF_KUBECTL = (
+KUBECTL_VALUED = (
     *("-n", "--namespace", "--context", "--cluster", "--kubeconfig", "-s", "--server", "--as"),
     *("--as-group", "--token", "--user", "--request-timeout", "--pod-running-timeout"),
 )
-_NODE = ("-C", "--dir", "--filter", "-F", "--prefix", "--cwd", "-w", "--workspace")
+_NODE_VALUED = ("-C", "--dir", "--filter", "-F", "--prefix", "--cwd", "-w", "--workspace")
 _VALUED_BEFORE = {
-    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), _COMPOSE),
-    **dict.fromkeys(("kubectl", "oc"), OF_KUBECTL),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _NODE),
+    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), _COMPOSE_VALUED),
+    **dict.fromkeys(("kubectl", "oc"), KUBECTL_VALUED),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _NODE_VALUED),
     "nix": ("--extra-experimental-features", "--experimental-features", "--option"),
     "uv": ("--directory", "--project", "--config-file"),
     "poetry": ("-C", "--directory", "-P", "--project"),
@@ -154,8 +154,9 @@ def split_words(
 
 
 def _takes_next(option: str, valued: Sequence[str], flags: Sequence[str]) -> bool:
-    """Whether the word after an option is its value. Of joined letters, as in `-itu root`, only
-    the last may take it.
+    """Whether the word after an option is its value.
+
+    Of joined letters, as in `-itu root`, only the last may take it.
     """
     if "=" in option or option == "-":
         return False

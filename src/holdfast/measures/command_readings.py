@@ -25,9 +25,11 @@ class Reading:
 
     @property
     def line(self) -> str:
-        """The words in a row. Within a word of git or gh, such as the message of a commit, the
-        space before a dash is one that does not break, so that ` --force` is found only among the
-        options; a word of another program may be a command, as in `ssh web 'rm -rf /'`.
+        """The words in a row.
+
+        Within a word of git or gh, such as the message of a commit, the space before a dash is one
+        that does not break, so that ` --force` is found only among the options; a word of another
+        program may be a command, as in `ssh web 'rm -rf /'`.
         """
         has_texts = self.words[0] in ("git", "gh")
         words = (word.replace(" -", "\u00a0-") if has_texts else word for word in self.words)
@@ -192,12 +194,12 @@ _BEFORE_SUBCOMMAND = {
     ),
 }
 # Programs that run each of their arguments, and their options that take a value
-_OF_MAVEN = ("-f", "--file", "-pl", "--projects", "-P", "-s", "-T", "-rf")
-_OF_GRADLE = ("-p", "--project-dir", "-b", "--build-file", "-x", "--exclude-task", "--tests")
+_MAVEN_VALUED = ("-f", "--file", "-pl", "--projects", "-P", "-s", "-T", "-rf")
+_GRADLE_VALUED = ("-p", "--project-dir", "-b", "--build-file", "-x", "--exclude-task", "--tests")
 _TARGET_RUNNERS = {
     **dict.fromkeys(("make", "gmake"), ("-C", "-f", "-I", "-j", "-l", "-o", "-W", "--directory")),
-    **dict.fromkeys(("mvn", "mvnw"), _OF_MAVEN),
-    **dict.fromkeys(("gradle", "gradlew"), _OF_GRADLE),
+    **dict.fromkeys(("mvn", "mvnw"), _MAVEN_VALUED),
+    **dict.fromkeys(("gradle", "gradlew"), _GRADLE_VALUED),
     "rake": ("-f", "--rakefile"),
 }
 _OPTIONAL_NUMBER = ("-j", "-l")  # options of make that may stand alone

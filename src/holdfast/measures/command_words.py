@@ -1,12 +1,15 @@
 """The words that people use to ask for the commands that a regular expression matches.
 
-For example:
+    command_cues("git push --force") yields a pair of patterns, which match
+        "push", "pushing", "ship", "publish", ...
+        "--force", "force", "overwrite", ...
 
-    "git push"  -> command_cues -> the patterns of "push", "ship", "publish" and so on
+"Please ship it, and overwrite theirs if you have to" matches both, so it asks for the command.
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 # a command's action, and other verbs that order it
 ACTIONS = {
@@ -90,14 +93,15 @@ _RUNNERS = frozenset(
 )
 # programs whose subcommand says what they do: people say "push", not "git push"
 _PROGRAMS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh poetry uv".split())
-# programs whose name is a verb: "make deploy notes" orders no `make deploy`
+# programs whose name is a verb
 _ENGLISH_VERBS = frozenset(("make", "just"))
+# the end of "make deploy", "make deploy now" and "make deploy, please"; not "make deploy notes"
 _NO_NOUN = (
     r"(?!\s+(?!(?:now|please|again|first|instead|anyway|too|today|once|it|this|that|to|for|in|on|at"
     r"|as|and|then|so|or|before|after|if|when|with|from|by|while|without|yourself|manually|target"
     r"|command|step)\b)[a-z])"
 )
-# parts of the names of hosts that tell nothing
+# parts of the names of hosts that many hosts share
 _COMMON_PARTS = frozenset("internal com org net www local io dev".split())
 
 # what a regular expression for commands has besides words
@@ -111,7 +115,9 @@ _FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")  # "(?i)"
 
 _WORD = r"[\w./@:-]+"  # "--force", "db.prod"
 _WORD_OR_GROUP = re.compile(rf"\([^()]*\)|{_WORD}")  # "(npm|pnpm)"
-_OR_OUTSIDE_GROUPS = re.compile(r"\|(?![^(]*\))")
+_OR_OUTSIDE_GROUPS = re.compile(r"\|(?![^(]*\))")  # "|" in "npm test|(a|b)", the first one
+
+Alternatives = list[str]  # the words that may be at one place of a command: ["npm", "pnpm"]
 
 
 def command_cues(command: str) -> Iterator[tuple[str, ...]]:
@@ -120,21 +126,22 @@ def command_cues(command: str) -> Iterator[tuple[str, ...]]:
     An order that matches all patterns of one command asks for it, by its own words or by others.
     """
     for words in _commands(command):
-        first = words[0]
-        rest = words[1:]
-        if rest and set(first) & _PROGRAMS and not rest[0][0].startswith("-"):
-            first = rest[0]
-            rest = rest[1:]
-        patterns = [_any_of(word for name in first for word in _verbs(name))]
-        patterns += [_any_of(map(_names_of, names)) for names in rest if _is_sayable(names)]
-        if set(first) & _ENGLISH_VERBS and len(patterns) > 1:
+        action, *others = words
+        if others and set(action) & _PROGRAMS and not others[0][0].startswith("-"):
+            action, *others = others
+        patterns = [_any_of(form for word in action for form in _forms_of_action(word))]
+        patterns += [_any_of(map(_names_of, words)) for words in others if _is_sayable(words)]
+        if set(action) & _ENGLISH_VERBS and len(patterns) > 1:
             patterns[-1] += _NO_NOUN
         yield tuple(patterns)
 
 
 def runner_words(command: str) -> str:
-    """Returns a pattern for the thing that a command runs, such as its tests; "" if unknown."""
-    words = [name for names in _commands(command) for part in names for name in part]
+    """Returns a pattern for the thing that a command runs, such as its tests; "" if unknown.
+
+    That of "npm run lint|make check" matches "lint", "linting", "check", "checks" and so on.
+    """
+    words = chain.from_iterable(chain.from_iterable(_commands(command)))
     things = [word for word in words if word not in _RUNNERS and not word.startswith("-")]
     if not things:
         return ""
@@ -146,73 +153,72 @@ def runner_words(command: str) -> str:
     return _any_of(forms)
 
 
-def in_words(pattern: str) -> str:
+def commands_in_words(pattern: str) -> str:
     """Writes a regular expression for commands as a person would; "" if it has no words.
 
-    >>> in_words(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
+    >>> commands_in_words(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
     '`npm/pnpm run lint` or `make lint`'
     """
     commands = []
     for words in _commands(_FLAGS.sub("", pattern)):
-        names = ["/".join(alternatives) for alternatives in words]
-        commands.append(f"`{' '.join(names)}`")
+        command = " ".join("/".join(alternatives) for alternatives in words)
+        commands.append(f"`{command}`")
     return " or ".join(commands)
 
 
-def _commands(command: str) -> list[list[list[str]]]:
-    """Returns the literal words of a regular expression for commands.
-
-    It is a list of commands; a command is a list of words; a word is a list of alternatives.
+def _commands(pattern: str) -> list[list[Alternatives]]:
+    """Returns the literal words of each command that a regular expression matches.
 
     >>> _commands(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
     [[['npm', 'pnpm'], ['run'], ['lint']], [['make'], ['lint']]]
     """
     import regex  # takes a while to import, and has the recursion that nested groups need
 
-    text = regex.sub(_OPTIONAL_NESTED, " ", command)
+    text = regex.sub(_OPTIONAL_NESTED, " ", pattern)
     text = re.sub(r"(?<=\w)\w\?", "", text)  # "pip3?"
     text = re.sub(_BETWEEN_WORDS, " ", text).replace("\\", "")
     text = _NO_WORDS.sub(" ", text).replace("(?:", "(")
     commands = []
     for alternative in _OR_OUTSIDE_GROUPS.split(text):
-        tokens = (_words_of(token) for token in _WORD_OR_GROUP.findall(alternative))
-        if words := [names for names in tokens if names]:
+        tokens = map(_words_of, _WORD_OR_GROUP.findall(alternative))
+        if words := [alternatives for alternatives in tokens if alternatives]:
             commands.append(words)
     return commands
 
 
-def _words_of(token: str) -> list[str]:
+def _words_of(token: str) -> Alternatives:
     """Returns the words of a group such as "(npm|pnpm)"; punctuation alone is not a word."""
     return [word for word in re.findall(_WORD, token) if re.search(r"\w", word)]
 
 
-def _is_sayable(names: list[str]) -> bool:
+def _is_sayable(alternatives: Alternatives) -> bool:
     """Whether an order can name one of these words; people do not say flags, but for a few."""
-    return any(not name.startswith("-") or name in NAMES for name in names)
+    return any(not word.startswith("-") or word in NAMES for word in alternatives)
 
 
-def _verbs(name: str) -> Iterator[str]:
-    """Yields the forms of the verbs that order a command's action, and the action itself."""
-    for verb in ACTIONS.get(name, ()):
+def _forms_of_action(word: str) -> Iterator[str]:
+    """Yields the forms of the verbs that order a command's action, and the names of the action."""
+    for verb in ACTIONS.get(word, ()):
         yield from FORMS.get(verb, [verb])
-    yield _names_of(name)
+    yield _names_of(word)
 
 
-def _names_of(name: str) -> str:
+def _names_of(word: str) -> str:
     """Returns a pattern for a word of a command and its other names.
 
-    A host such as db.prod.internal may also be named by its parts that tell most.
+    A host such as db.prod.internal may also be called "prod", or "production".
     """
-    forms = [re.escape(name.casefold())]
-    if name in NAMES:
-        forms.append(NAMES[name])
-    parts = [part for part in re.split(r"[.:/@]", name.casefold()) if len(part) > 1]
-    telling = [part for part in parts if part not in _COMMON_PARTS]
-    if len(parts) > 1 and telling:
-        best = [part for part in telling if part in NAMES] or telling[:1]
-        forms += [f"{re.escape(part)}|{NAMES.get(part, re.escape(part))}" for part in best]
+    forms = [re.escape(word.casefold())]
+    if word in NAMES:
+        forms.append(NAMES[word])
+    parts = [part for part in re.split(r"[.:/@]", word.casefold()) if len(part) > 1]
+    specific_parts = [part for part in parts if part not in _COMMON_PARTS]
+    if len(parts) > 1 and specific_parts:
+        short_names = [part for part in specific_parts if part in NAMES] or specific_parts[:1]
+        forms += [f"{re.escape(part)}|{NAMES.get(part, re.escape(part))}" for part in short_names]
     return "|".join(forms)
 
 
 def _any_of(forms: Iterable[str]) -> str:
+    """Returns a pattern for any of the forms, as a whole word."""
     return rf"(?<![\w.-])(?:{'|'.join(dict.fromkeys(forms))})(?!\w)"

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from holdfast.measures.command_options import OF_KUBECTL, after_names, split_words
+from holdfast.measures.command_options import KUBECTL_VALUED, after_names, split_words
+from holdfast.measures.find_commands import commands_of_find
 from holdfast.measures.inner_scripts import (
-    OF_SUDO,
     SCRIPT_RUNNERS,
     SHELLS,
-    commands_of_find,
+    SUDO_VALUED,
     file_of_shell,
     script_of_option,
 )
@@ -51,12 +51,12 @@ _RUN = Wrapper(
         *("--remove-orphans", "--quiet-pull", "--quiet-build", "--no-hosts", "--no-hostname"),
     ),
 )
-_IN_POD = Wrapper((*OF_KUBECTL, "-c", "--container", "-f", "--filename"), 1, _DASHES)
+_IN_POD = Wrapper((*KUBECTL_VALUED, "-c", "--container", "-f", "--filename"), 1, _DASHES)
 _IN_MACHINE = Wrapper(
     ("--cwd", "--env", "--user", "--group", "--mode", "-d", "--working-directory"), 1, _DASHES
 )
 _IN_PROJECT = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd", "-e", "--environment"))
-_OF_UV = Wrapper(
+_UV_RUN = Wrapper(
     (
         *("--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
         *("--no-group", "--no-extra", "--env-file", "-p", "--python", "--package", "--project"),
@@ -72,12 +72,12 @@ _OF_UV = Wrapper(
     ),
     has_version=True,
 )
-_OF_NODE = Wrapper(("-p", "--package", "-w", "--workspace"), has_version=True)
+_NPX_LIKE = Wrapper(("-p", "--package", "-w", "--workspace"), has_version=True)
 _AFTER_DASHES = Wrapper(marks=_DASHES, needs_mark=True)
 _IN_NIX = Wrapper(marks=("-c", "--command"), needs_mark=True)
 # by the name of the program and its subcommands
 _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
-    ("sudo",): Wrapper(OF_SUDO),
+    ("sudo",): Wrapper(SUDO_VALUED),
     ("doas",): Wrapper(("-u", "-C")),
     ("env",): Wrapper(("-u", "-C", "--unset", "--chdir")),
     ("timeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
@@ -137,17 +137,17 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("guix", "shell"): _AFTER_DASHES,
     ("gh", "codespace", "ssh"): _AFTER_DASHES,
     # the environments of projects
-    ("uv", "run"): _OF_UV,
-    ("uv", "tool", "run"): _OF_UV,
-    ("uvx",): _OF_UV,
+    ("uv", "run"): _UV_RUN,
+    ("uv", "tool", "run"): _UV_RUN,
+    ("uvx",): _UV_RUN,
     ("pipx", "run"): Wrapper(("--spec", "--python", "--pip-args"), has_version=True),
     ("dotenv",): _AFTER_DASHES,
     **{(name, "run"): _IN_PROJECT for name in ("poetry", "pipenv", "hatch", "pdm", "rye", "pixi")},
     **{(name, "run"): _IN_PROJECT for name in ("conda", "mamba", "micromamba", "devbox")},
-    **{(name,): _OF_NODE for name in ("npx", "bunx", "pnpx")},
-    **{(name, "exec"): _OF_NODE for name in ("npm", "pnpm", "yarn")},
-    **{(name, "dlx"): _OF_NODE for name in ("pnpm", "yarn")},
-    **{(name, "x"): _OF_NODE for name in ("npm", "bun")},
+    **{(name,): _NPX_LIKE for name in ("npx", "bunx", "pnpx")},
+    **{(name, "exec"): _NPX_LIKE for name in ("npm", "pnpm", "yarn")},
+    **{(name, "dlx"): _NPX_LIKE for name in ("pnpm", "yarn")},
+    **{(name, "x"): _NPX_LIKE for name in ("npm", "bun")},
     **{(name, "exec"): Wrapper() for name in ("bundle", "rbenv", "pyenv", "asdf")},
     **{(name, "exec"): Wrapper((), 1) for name in ("direnv", "nvm")},
     ("fnm", "exec"): Wrapper(("--using",)),
@@ -165,7 +165,7 @@ _ELSEWHERE = frozenset(
     "docker podman nerdctl docker-compose kubectl oc lxc incus multipass wsl heroku ddev ssh"
     " devcontainer vagrant gcloud fly flyctl ansible chroot".split()
 )
-_OF_PYTHON = ("-W", "-X")
+_PYTHON_VALUED = ("-W", "-X")
 _REDIRECTION = re.compile(r"[0-9&]*[<>]")
 _VERSION = re.compile(r"(?<=.)@[\w.^~*-]+\Z")
 
@@ -208,7 +208,7 @@ def _module_of_python(words: Sequence[str]) -> tuple[str, ...]:
         option = rest.popleft()
         if option == "-m":
             return tuple(rest)
-        if option in _OF_PYTHON and rest:
+        if option in _PYTHON_VALUED and rest:
             rest.popleft()
         if option in ("-c", "-"):
             break
@@ -241,7 +241,7 @@ def _after_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
         return tuple(words[marks[0] + 1 :]) if marks else ()
     _, rest = _split(words, wrapper)
     before = words[: len(words) - len(rest)]
-    if wrapper is _OF_UV and not {"-m", "--module"}.isdisjoint(before):
+    if wrapper is _UV_RUN and not {"-m", "--module"}.isdisjoint(before):
         return ("python", "-m", *rest)
     if wrapper is _RUN:
         options = [word.partition("=") for word in before]
@@ -258,7 +258,8 @@ def _split(words: Sequence[str], wrapper: Wrapper) -> tuple[tuple[str, ...], tup
 
 
 def wrapper_without_options(words: Sequence[str]) -> tuple[str, ...] | None:
-    """Returns the outermost wrapper of a command with its own arguments, such as `docker exec web`;
+    """Returns the outermost wrapper of a command with its own arguments, such as `docker exec web`.
+
     None for a command without a wrapper.
     """
     for names, wrapper in _wrappers_of(words[0]):
@@ -277,7 +278,7 @@ def wrappers_in(text: str) -> list[str]:
     codes = [code.split() for code in re.findall("`([^`]+)`", text)]
     programs = {code[0] for code in codes if code}
     words = [word.strip(",;:.!?()") for word in text.replace("`", " ").split()]
-    found: list[str] = []
+    wrappers: list[str] = []
     for names in _WRAPPERS:
         if len(names) == 1 and names[0] not in _NODE_RUNNERS:
             is_named = names[0] in programs
@@ -287,9 +288,9 @@ def wrappers_in(text: str) -> list[str]:
                 for start, word in enumerate(words)
                 if word == names[0]
             )
-        found += [" ".join(names)] if is_named else []
-    found += [name for name in SCRIPT_RUNNERS if name in programs and name != "git"]
-    return found
+        wrappers += [" ".join(names)] if is_named else []
+    wrappers += [name for name in SCRIPT_RUNNERS if name in programs and name != "git"]
+    return wrappers
 
 
 def runs_elsewhere(words: Sequence[str]) -> bool:

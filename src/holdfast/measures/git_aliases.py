@@ -15,8 +15,9 @@ _OWN_COMMANDS = frozenset(
 
 
 def alias_defined_by(words: Sequence[str]) -> tuple[str, str] | None:
-    """Returns the alias that `git config alias.NAME VALUE` defines, with its value; None for other
-    commands.
+    """Returns the alias that `git config alias.NAME VALUE` defines, with its value.
+
+    None for other commands.
     """
     if words[0] != "git" or "config" not in words[1:]:
         return None

@@ -1,7 +1,8 @@
 """The scripts that programs run: in an argument, in an option, or in their input.
 
-bash -c "git push"   ->  git push
-ssh host 'ls; rm a'  ->  ls; rm a
+bash -c "git push"      ->  git push
+ssh host 'ls; rm a'     ->  ls; rm a
+sudo -s <<< "rm a"      ->  rm a
 """
 
 import base64
@@ -9,34 +10,36 @@ import re
 import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import NamedTuple
 
 from holdfast.measures.command_options import after_names, after_options
+from holdfast.measures.find_commands import commands_of_find
 
-# options of sudo that take a value
-OF_SUDO = ("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user")
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
 POWERSHELLS = ("powershell", "powershell.exe", "pwsh")
-_OF_SHELL = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")  # options that take a value
+_CMDLETS_THAT_RUN = ("invoke-expression", "iex", "start-process")  # of PowerShell
 
-
-_ANY_NUMBER = 1000  # of arguments
+# by program, the options that take a value
+SUDO_VALUED = ("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user")
+_SHELL_VALUED = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")
+_SSH_VALUED = tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
+_TMUX_VALUED = ("-s", "-n", "-c", "-x", "-y", "-t", "-e", "-F", "-f", "-L", "-S", "-N")
 
 
 class _ScriptOption(NamedTuple):
-    """An option of a program whose value is a script."""
+    """An option of a program whose value is a script, such as `-c` of `bash`."""
 
     pattern: str
-    arguments: int = 0  # how many other arguments may come before it
-    valued_options: Sequence[str] = ()
+    max_arguments: int = 0  # how many other arguments may come before it
+    valued: Sequence[str] = ()  # the program's other options that take a value
     takes_rest: bool = False  # whether all words after it are the script
     is_repeated: bool = False  # whether each of several such options has a script
 
 
+_ANY_NUMBER = 1000  # of arguments before the option
 _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
-    **dict.fromkeys(SHELLS, _ScriptOption(r"-[a-zA-Z]*c", 0, _OF_SHELL)),
+    **dict.fromkeys(SHELLS, _ScriptOption(r"-[a-zA-Z]*c", 0, _SHELL_VALUED)),
     **dict.fromkeys(("su", "runuser"), _ScriptOption(r"-[a-zA-Z]*c|--command", 2)),
     "nodemon": _ScriptOption("-x|--exec"),
     **dict.fromkeys(("flock", "script", "sg"), _ScriptOption(r"-[a-zA-Z]*c|--command", 1)),
@@ -52,30 +55,28 @@ _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
     **dict.fromkeys(("fly", "flyctl"), _ScriptOption("-C|--command", 2)),
     "ansible": _ScriptOption("-a|--args", _ANY_NUMBER),
 }
-_OF_REBASE = _ScriptOption("-x|--exec", _ANY_NUMBER, is_repeated=True)
-# programs whose arguments are a script: their options that take a value
-_OF_TMUX = ("-s", "-n", "-c", "-x", "-y", "-t", "-e", "-F", "-f", "-L", "-S", "-N")
+_REBASE_OPTION = _ScriptOption("-x|--exec", _ANY_NUMBER, is_repeated=True)  # of `git rebase`
+
+# programs, with their subcommands, whose arguments are a script: their options that take a value
 _SCRIPT_ARGUMENTS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("watch",): ("-n", "--interval"),
     ("concurrently",): ("-n", "--names", "-c", "--prefix-colors", "-p", "--prefix"),
     ("hyperfine",): ("-w", "--warmup", "-r", "--runs", "-m", "-M", "-p", "--prepare"),
     ("git", "submodule", "foreach"): (),
     ("parallel",): ("-j", "--jobs", "-a", "--arg-file", "-I", "--joblog", "--delay", "--timeout"),
-    **{("tmux", name): _OF_TMUX for name in ("new-session", "new", "new-window", "neww")},
-    **{("tmux", name): _OF_TMUX for name in ("split-window", "splitw", "send-keys", "send")},
+    **{("tmux", name): _TMUX_VALUED for name in ("new-session", "new", "new-window", "neww")},
+    **{("tmux", name): _TMUX_VALUED for name in ("split-window", "splitw", "send-keys", "send")},
 }
+_EACH_ARGUMENT_IS_A_SCRIPT = ("concurrently", "hyperfine")
+_LINE_END_KEYS = ("Enter", "C-m", "C-j")  # of `tmux send-keys`
+
 SCRIPT_RUNNERS = tuple(
     dict.fromkeys((*SHELLS, *_SCRIPT_OPTIONS, *(names[0] for names in _SCRIPT_ARGUMENTS), "ssh"))
 )
-_RUN_EACH_ARGUMENT = ("concurrently", "hyperfine")
-_RUN_INPUT = ("at", "batch")
-_RUN_INPUT_AS = ("su", "sudo")  # without a command
-_CMDLETS_THAT_RUN = ("invoke-expression", "iex", "start-process")
-# the options of ssh that take a value
-_OF_SSH = tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
-_ENCODED = re.compile("-e(?:c|ncodedcommand)?", re.IGNORECASE)
-_KEYS = ("Enter", "C-m", "C-j")  # with which tmux ends a line
-_REDIRECTION = re.compile(r"[0-9&]*[<>]")
+_CHECKS_SYNTAX = re.compile("-[a-z]*n[a-z]*")  # `bash -n`
+_OPENS_SHELL = re.compile("-[a-zA-Z]*[si]|--shell|--login")  # `sudo -s`, `sudo -i`
+_ENCODED = re.compile("-e(?:c|ncodedcommand)?", re.IGNORECASE)  # `pwsh -EncodedCommand`
+_REDIRECTION = re.compile(r"[0-9&]*[<>]")  # "<", "2>", "&>"
 
 
 def script_in(words: Sequence[str], from_input: str | None) -> str | None:
@@ -85,137 +86,132 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
         from_input: the text of the command's input, which a shell without arguments runs.
     """
     program = words[0].rpartition("/")[2]
-    if program == "eval":
-        return " ".join(words[1:])
-    if program == "find":
-        commands = commands_of_find(words)
-        return "\n".join(map(shlex.join, commands)) if len(commands) > 1 else None
-    if program == "trap":
-        return words[1] if len(words) > 1 else None
-    if program in SHELLS and any(re.fullmatch("-[a-z]*n[a-z]*", word) for word in words[1:2]):
-        return None  # only the syntax is checked
-    if program.lower() in POWERSHELLS and (encoded := _encoded_script(words)):
-        return encoded
-    if (script := script_of_option(program, words)) is not None:
-        return script
     if program in SHELLS:
-        return None if file_of_shell(words) else from_input
-    if program in _RUN_INPUT or (program in _RUN_INPUT_AS and not _operands_of_sudo(words)):
-        return from_input
+        return _script_of_shell(program, words, from_input)
+    if program.lower() in POWERSHELLS:
+        return _encoded_script(words) or script_of_option(program, words)
     if program.lower() in _CMDLETS_THAT_RUN:
         return _script_of_cmdlet(program.lower(), words, from_input)
-    if program == "ssh":
-        remote = after_options(words[1:], _OF_SSH, 1)
-        if len(remote) == 1 and len(remote[0].split()) == 2:  # 'bash -s'
-            remote = tuple(remote[0].split())
-        runs_input = not remote or (remote[0] in SHELLS and script_in(remote, "") == "")
-        return from_input if runs_input else " ".join(remote)
-    for names, valued in _script_arguments_of(program):
-        if (rest := after_names(words, names)) is not None:
-            return _script_of_arguments(program, after_options(rest, valued, 0))
-    return None
-
-
-@lru_cache(maxsize=1024)
-def _script_arguments_of(program: str) -> list[tuple[tuple[str, ...], Sequence[str]]]:
-    return [entry for entry in _SCRIPT_ARGUMENTS.items() if entry[0][0] == program]
+    match program:
+        case "eval":
+            return " ".join(words[1:])
+        case "trap":
+            return words[1] if len(words) > 1 else None
+        case "find":
+            commands = commands_of_find(words)  # a single one is left to `unwrap`
+            return "\n".join(map(shlex.join, commands)) if len(commands) > 1 else None
+        case "ssh":
+            return _script_of_ssh(words, from_input)
+        case "at" | "batch":
+            return from_input
+        case "su":
+            return script_of_option(program, words) or from_input
+        case "sudo":
+            return from_input if _is_shell_of_sudo(words) else None
+    return script_of_option(program, words) or _script_in_arguments(program, words)
 
 
 def script_of_option(program: str, words: Sequence[str]) -> str | None:
-    option = _SCRIPT_OPTIONS.get(program)
-    if program == "git" and "rebase" in words[1:2]:
-        option = _OF_REBASE
+    """Returns the script in an option of a command, such as `-c` of `bash`; None if it has none.
+
+    Args:
+        words: the command; its first word may have the path of the program too.
+    """
+    is_rebase = program == "git" and "rebase" in words[1:2]
+    option = _REBASE_OPTION if is_rebase else _SCRIPT_OPTIONS.get(program)
     if option is None:
         return None
-    rest = deque(words[1:])
-    others = 0
     scripts: list[str] = []
-    while rest and others <= option.arguments and rest[0] != "--":
+    num_arguments = 0
+    rest = deque(words[1:])
+    while rest and num_arguments <= option.max_arguments and rest[0] != "--":
         word = rest.popleft()
         name, equals, value = word.partition("=")
         if re.fullmatch(option.pattern, name):
-            script = " ".join(rest) if option.takes_rest else "".join([*rest][:1])
-            scripts.append(value if equals else script)
+            if not equals:
+                value = " ".join(rest) if option.takes_rest else "".join([*rest][:1])
+            scripts.append(value)
             if not option.is_repeated:
                 break
             if not equals and rest:
                 rest.popleft()
-            continue
-        if word in option.valued_options and rest:
-            rest.popleft()
-        others += not word.startswith(("-", "+"))
+        elif word in option.valued:
+            if rest:
+                rest.popleft()
+        elif not word.startswith(("-", "+")):
+            num_arguments += 1
     return "\n".join(filter(None, scripts)) or None
 
 
-def _encoded_script(words: Sequence[str]) -> str:
-    """Returns the script that PowerShell takes in Base64; "" without one."""
-    named = (after for word, after in pairwise(words) if _ENCODED.fullmatch(word))
-    try:
-        return base64.b64decode(next(named, "")).decode("utf-16-le")
-    except ValueError:
-        return ""
-
-
-def _operands_of_sudo(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the command of `sudo`; () if it opens a shell, as `su` does."""
-    if words[0] == "su":
-        return ()
-    opens_shell = any(re.fullmatch("-[a-zA-Z]*[si]|--shell|--login", word) for word in words[1:])
-    rest = after_options(words[1:], OF_SUDO, 0)
-    rest = () if rest and _REDIRECTION.match(rest[0]) else rest
-    return rest if opens_shell else ("",)
-
-
-def _script_of_cmdlet(program: str, words: Sequence[str], from_input: str | None) -> str | None:
-    """Returns what `Invoke-Expression` or `Start-Process` of PowerShell runs."""
-    if program != "start-process":
-        return " ".join(word for word in words[1:] if word.lower() != "-command") or from_input
-    operands = [word for word in words[1:] if not word.startswith("-")]
-    names = {name.lower(): value for name, value in pairwise(words)}
-    arguments = names.get("-argumentlist") or names.get("-args") or " ".join(operands[1:2])
-    command = names.get("-filepath") or "".join(operands[:1])
-    return f"{command} {arguments.replace(',', ' ')}".strip() or None
+def _script_of_shell(program: str, words: Sequence[str], from_input: str | None) -> str | None:
+    """Returns the script of `bash -c`, or the input of `bash` and `bash -s`; None for a file."""
+    if any(map(_CHECKS_SYNTAX.fullmatch, words[1:2])):
+        return None
+    if script := script_of_option(program, words):
+        return script
+    return None if file_of_shell(words) else from_input
 
 
 def file_of_shell(words: Sequence[str]) -> tuple[str, ...]:
     """Returns the words from the file that a shell runs on; () if it reads its input."""
-    rest = after_options(words[1:], _OF_SHELL, 0)
+    rest = after_options(words[1:], _SHELL_VALUED, 0)
     return () if not rest or _REDIRECTION.match(rest[0]) else rest
 
 
-def _script_of_arguments(program: str, words: Sequence[str]) -> str | None:
+def _is_shell_of_sudo(words: Sequence[str]) -> bool:
+    """Whether a command is `sudo -s` or `sudo -i` without a command, which read their input."""
+    command = after_options(words[1:], SUDO_VALUED, 0)
+    is_alone = not command or _REDIRECTION.match(command[0]) is not None
+    return is_alone and any(map(_OPENS_SHELL.fullmatch, words[1:]))
+
+
+def _script_of_ssh(words: Sequence[str], from_input: str | None) -> str | None:
+    """Returns the command for the host, or the input if the host's shell runs that."""
+    remote = after_options(words[1:], _SSH_VALUED, 1)
+    if len(remote) == 1 and len(remote[0].split()) == 2:  # 'bash -s'
+        remote = tuple(remote[0].split())
+    if not remote:
+        return from_input
+    if remote[0] in SHELLS and _script_of_shell(remote[0], remote, from_input="") == "":
+        return from_input  # it has no script but its input
+    return " ".join(remote)
+
+
+def _encoded_script(words: Sequence[str]) -> str:
+    """Returns the script that PowerShell takes in Base64; "" without one."""
+    values = (value for option, value in pairwise(words) if _ENCODED.fullmatch(option))
+    try:
+        return base64.b64decode(next(values, "")).decode("utf-16-le")
+    except ValueError:
+        return ""
+
+
+def _script_of_cmdlet(program: str, words: Sequence[str], from_input: str | None) -> str | None:
+    """Returns the script of `Invoke-Expression`, or the command that `Start-Process` starts."""
+    if program != "start-process":
+        return " ".join(word for word in words[1:] if word.lower() != "-command") or from_input
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    values = {option.lower(): value for option, value in pairwise(words)}
+    arguments = values.get("-argumentlist") or values.get("-args") or " ".join(operands[1:2])
+    command = values.get("-filepath") or "".join(operands[:1])
+    return f"{command} {arguments.replace(',', ' ')}".strip() or None
+
+
+def _script_in_arguments(program: str, words: Sequence[str]) -> str | None:
+    """Returns the script that is the arguments of a command, as of `watch`; None for others."""
+    for names, valued in _SCRIPT_ARGUMENTS.items():
+        if names[0] == program and (rest := after_names(words, names)) is not None:
+            return _join_arguments(program, after_options(rest, valued, 0))
+    return None
+
+
+def _join_arguments(program: str, words: Sequence[str]) -> str | None:
     """Joins the words of a script; of GNU parallel, those before its list of arguments."""
-    if program in _RUN_EACH_ARGUMENT:
+    if program in _EACH_ARGUMENT_IS_A_SCRIPT:
         return "\n".join(words) or None
     if program == "parallel" and ":::" in words:
-        place = words.index(":::")
-        return " ".join(words[:place]) or "\n".join(words[place + 1 :])
+        separator = words.index(":::")
+        return " ".join(words[:separator]) or "\n".join(words[separator + 1 :])
     if program == "tmux":
-        words = [word for word in words if word not in _KEYS]
+        words = [word for word in words if word not in _LINE_END_KEYS]
     return " ".join(words) or None
-
-
-def commands_of_find(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the commands that the options `-exec` of `find` run.
-
-    In place of `{}`, they have a glob of the files that are found if `find` begins in one folder.
-    """
-    commands: list[tuple[str, ...]] = []
-    files = files_of_find(words)
-    rest = list(words)
-    while rest:
-        if rest.pop(0) in ("-exec", "-execdir", "-ok", "-okdir"):
-            ends = (number for number, word in enumerate(rest) if word in (";", "+"))
-            end = next(ends, len(rest))
-            places = files if len(files) == 1 else ["{}"]
-            commands.append(tuple(places[0] if word == "{}" else word for word in rest[:end]))
-            del rest[: end + 1]
-    return [command for command in commands if command]
-
-
-def files_of_find(words: Sequence[str]) -> list[str]:
-    """Returns globs of the files that `find` finds, one for each folder that it begins in."""
-    folders = [*takewhile(lambda word: not word.startswith(("-", "(", "!")), words[1:])]
-    names = [name for option, name in pairwise(words) if option in ("-name", "-iname", "-path")]
-    name = names[0] if len(names) == 1 else "*"
-    return [name if folder in (".", "./") else f"{folder.rstrip('/')}/{name}" for folder in folders]

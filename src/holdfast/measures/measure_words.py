@@ -211,7 +211,7 @@ def _digits_above(count: int) -> Iterator[str]:
             yield rf"{digits[:place]}[{int(digit) + 1}-9]\d{{{len(digits) - place - 1}}}"
 
 
-_OF_LENGTH = {
+_LENGTH_MEASURES = {
     "at_most_words": MeasureWords(
         lambda arguments: _at_most(arguments, "word"),
         lambda arguments: _longer(arguments, "word"),
@@ -336,7 +336,7 @@ def _orders_for_pattern(pattern: str) -> Cues:
     return _ORDERS_FOR_EMOJIS if finds else Cues()
 
 
-_OF_WORDS = {
+_WORD_MEASURES = {
     "contains": MeasureWords(
         _demanded_words,
         _orders_against_words,
@@ -443,7 +443,7 @@ _CAPITALS = r"\b(?:capital(?:s|i[sz]e\w*| letters)?|upper ?case|all caps|shout)\
 # orders small letters
 _SMALL_LETTERS = r"\b(?:lower ?case|small letters|without caps|normal case)\b"
 
-_OF_LAYOUT = {
+_LAYOUT_MEASURES = {
     "language": MeasureWords(
         _language,
         _orders_for_another_language,
@@ -543,8 +543,10 @@ def _file(path: str) -> str:
 
 
 def _names_of_files(globs: Sequence[str] | str) -> str:
-    """Returns a pattern for the names of files; "" if they have none. CHANGELOG.md is also "the
-    changelog", but index.md is not "the index". What is left out *from* a file is not the file.
+    """Returns a pattern for the names of files; "" if they have none.
+
+    CHANGELOG.md is also "the changelog", but index.md is not "the index". What is left out *from* a
+    file is not the file.
     """
     names: list[str] = []
     for glob in [globs] if isinstance(globs, str) else globs:
@@ -569,7 +571,7 @@ def _orders_to_change(arguments: Arguments) -> Cues:
     return Cues(((_CHANGES, file),), forbidden_there=((_CHANGES_IT, file),))
 
 
-_OF_WORK = {
+_WORK_MEASURES = {
     "command_not_run": MeasureWords(
         _forbidden_command,
         lambda arguments: Cues(tuple(command_cues(arguments["command"]))),
@@ -643,4 +645,9 @@ _OF_WORK = {
     ),
 }
 
-MEASURE_WORDS: Mapping[str, MeasureWords] = {**_OF_LENGTH, **_OF_WORDS, **_OF_LAYOUT, **_OF_WORK}
+MEASURE_WORDS: Mapping[str, MeasureWords] = {
+    **_LENGTH_MEASURES,
+    **_WORD_MEASURES,
+    **_LAYOUT_MEASURES,
+    **_WORK_MEASURES,
+}

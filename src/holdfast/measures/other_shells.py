@@ -73,27 +73,27 @@ def bash_of_powershell(script: str) -> str:
         texts.append(text)
         return f"\ue000{len(texts) - 1}\ue001"
 
-    script = _TEXT_OF_POWERSHELL.sub(lambda found: keep(_bash_text(found)), script)
+    script = _TEXT_OF_POWERSHELL.sub(lambda match: keep(_bash_text(match)), script)
     script = _TABLE.sub("", re.sub(r"`\r?\n", " ", script)).replace("\\", "/")
     script = re.sub(r"\$\{(\w+)\}", r"$\1", script)
     script = _FILE_METHOD.sub(_cmdlet_of_method, script)
-    variables = {found["variable"] for found in _BLOCK.finditer(script)} - {None}
+    variables = {match["variable"] for match in _BLOCK.finditer(script)} - {None}
     blocks = {variable.lower(): _name_of_block(variable) for variable in variables}
     script = _BLOCK_WORDS.sub("", _without_blocks(script))
-    script = _RUNS_BLOCK.sub(lambda found: _with_block(found, blocks), script)
+    script = _RUNS_BLOCK.sub(lambda match: _with_block(match, blocks), script)
     script = _PRINTED.sub(r"\g<start>\g<space>echo \g<text>", script)
     script = _ASSIGNED.sub(_bash_assignment, _CALLED.sub(r"\g<start>\g<space>", script))
     script = re.sub(r"(?<!\S)@(\w+)", r'"${\1[@]}"', script)
-    return _KEPT.sub(lambda found: texts[int(found[1])], script)
+    return _KEPT.sub(lambda match: texts[int(match[1])], script)
 
 
-def _bash_text(found: re.Match[str]) -> str:
+def _bash_text(match: re.Match[str]) -> str:
     """Returns a text of PowerShell as a word of Bash; "" for a comment."""
-    raw, single = found["raw"], found["single"]
+    raw, single = match["raw"], match["single"]
     if raw is not None or single is not None:
         text = raw if raw is not None else single.replace("''", "'")
         return shlex.quote(text.replace("\\", "/"))
-    text = found["here"] if found["here"] is not None else found["double"]
+    text = match["here"] if match["here"] is not None else match["double"]
     if text is None:
         return ""
     text = re.sub(r'`(.)|"(")', lambda sign: "\n" if sign[1] == "n" else sign[1] or '"', text)
@@ -101,26 +101,27 @@ def _bash_text(found: re.Match[str]) -> str:
 
 
 def _without_blocks(script: str) -> str:
-    """Returns a script with lines in place of blocks; functions, and blocks that are the values of
-    variables, are functions of Bash.
+    """Returns a script with lines in place of blocks.
+
+    Functions, and blocks that are the values of variables, are functions of Bash.
     """
     parts: list[str] = []
     ends: list[str] = []
     position = 0
-    for found in _BLOCK.finditer(script):
-        part = script[position : found.start()]
+    for match in _BLOCK.finditer(script):
+        part = script[position : match.start()]
         parts.append(_LEAVES.sub("", part) if ends[-1:] == ["\n"] else part)
-        position = found.end()
-        if found[0] == "}":
+        position = match.end()
+        if match[0] == "}":
             parts.append(ends.pop() if ends else "\n")
-        elif name := found["name"] or _name_of_block(found["variable"]):
-            parameters = re.findall(r"\$(\w+)", found["parameters"] or found["of_block"])
+        elif name := match["name"] or _name_of_block(match["variable"]):
+            parameters = re.findall(r"\$(\w+)", match["parameters"] or match["of_block"])
             lines = [f'{parameter}="${n}"' for n, parameter in enumerate(parameters, 1)]
             parts.append("\n".join([f"\n{name}() {{", ":", *lines, ""]))
             ends.append("\n}\n:")
         else:
-            condition = (found["condition"] or "").strip()
-            is_tested = re.match("if|elseif|while", found[0], re.IGNORECASE)
+            condition = (match["condition"] or "").strip()
+            is_tested = re.match("if|elseif|while", match[0], re.IGNORECASE)
             if is_tested and _NEVER_HOLDS.fullmatch(condition):
                 parts.append("\nif false; then :\n")
                 ends.append("\nfi\n")
@@ -130,10 +131,10 @@ def _without_blocks(script: str) -> str:
     return "".join([*parts, script[position:], *reversed(ends)])
 
 
-def _cmdlet_of_method(found: re.Match[str]) -> str:
+def _cmdlet_of_method(method_call: re.Match[str]) -> str:
     """Returns the cmdlet that changes the files which a method of the class File changes."""
-    first, second = found["first"].strip(), (found["second"] or "").strip()
-    match found["method"].lower():
+    first, second = method_call["first"].strip(), (method_call["second"] or "").strip()
+    match method_call["method"].lower():
         case "delete":
             return f"Remove-Item {first}"
         case "move":
@@ -148,22 +149,22 @@ def _name_of_block(variable: str | None) -> str:
     return f"block_{variable.lower()}" if variable else ""
 
 
-def _with_block(found: re.Match[str], blocks: Mapping[str, str]) -> str:
+def _with_block(match: re.Match[str], blocks: Mapping[str, str]) -> str:
     """Returns what runs a block as the call of its function, after the cmdlet that runs it."""
-    name = found["called"] or found["invoked"] or found["passed"]
+    name = match["called"] or match["invoked"] or match["passed"]
     function = blocks.get(name.lower())
     if function is None:
-        return found[0]
-    return f"{found['cmdlet'] or ''}\n{function} " + ("# " if found["invoked"] else "")
+        return match[0]
+    return f"{match['cmdlet'] or ''}\n{function} " + ("# " if match["invoked"] else "")
 
 
-def _bash_assignment(found: re.Match[str]) -> str:
-    value = found["value"].strip()
+def _bash_assignment(match: re.Match[str]) -> str:
+    value = match["value"].strip()
     if value.startswith("@("):
         value = "({})".format(re.sub(r"\s*,\s*", " ", value[2:-1]))
     elif not re.match("[\ue000$\\d]", value):
         value = f"$({value})"
-    return f"{found['start']}{found['space']}{found['name']}={value}"
+    return f"{match['start']}{match['space']}{match['name']}={value}"
 
 
 # --- fish

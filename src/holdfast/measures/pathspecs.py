@@ -35,8 +35,9 @@ def names_everything(paths: Iterable[str]) -> bool:
 
 
 def listed_paths(options: ParsedOptions, action: Action, texts: WrittenTexts) -> list[str] | None:
-    """Returns the paths in the file of `--pathspec-from-file`; [] without this option, and None if
-    the log does not show them.
+    """Returns the paths in the file of `--pathspec-from-file`.
+
+    [] without this option, and None if the log does not show them.
     """
     file = options.last("--pathspec-from-file")
     if file is None:

@@ -15,7 +15,7 @@ from holdfast.measures.approval import (
     may_order,
     may_refuse,
 )
-from holdfast.measures.command_words import in_words
+from holdfast.measures.command_words import commands_in_words
 from holdfast.measures.path_globs import Globs, touches
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import measure
@@ -45,7 +45,7 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
             ready = action
         if action.matches(then):
             if ready is None:
-                required = in_words(first) or "the command that has to come first"
+                required = commands_in_words(first) or "the command that has to come first"
                 return Score(0.0, f"{action.label} ran without {required} before it")
             reason = f"{ready.label} came before {action.label}"
             ready = None
@@ -109,7 +109,7 @@ def runs_after(
     if not cause:
         return None
     if is_due:
-        required = in_words(run) or "the command that has to follow"
+        required = commands_in_words(run) or "the command that has to follow"
         return Score(0.0, f"{required} did not run after {cause}")
     return Score(1.0, f"{done} ran after {cause}")
 

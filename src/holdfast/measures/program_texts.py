@@ -48,8 +48,9 @@ def is_python(program: str) -> bool:
 
 
 def file_run_by(words: Sequence[str]) -> str:
-    """Returns the file of a program that an interpreter runs; "" if its text is an argument, or the
-    input, as of `python - a.txt`.
+    """Returns the file of a program that an interpreter runs.
+
+    "" if its text is an argument, or the input, as of `python - a.txt`.
     """
     program = words[0]
     is_known = is_python(program) or program in (*_JAVASCRIPT, *_BY_PATTERN)
@@ -91,7 +92,7 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
         return _read_javascript(code)
     if words[0] in _BY_PATTERN:
         code = without_comments(code, _NAMES_BY_LANGUAGE.get(words[0], ""))
-        return ProgramText([_found_text(found) for found in _RUNS_TEXT.finditer(code)])
+        return ProgramText([_literal_text(match) for match in _RUNS_TEXT.finditer(code)])
     return ProgramText()
 
 
@@ -126,12 +127,12 @@ _RUNS_TEXT = re.compile(
 )
 
 
-def _found_text(found: re.Match[str]) -> str:
-    if found["others"]:
-        words = [word[2] for word in _LITERAL.finditer(found["others"])]
-        return " ".join([found["text"], shlex.join(words)])
+def _literal_text(match: re.Match[str]) -> str:
+    if match["others"]:
+        words = [word[2] for word in _LITERAL.finditer(match["others"])]
+        return " ".join([match["text"], shlex.join(words)])
     names = ("text", "quoted", "ticks", "spawned", "also")
-    return next(found[name].strip() for name in names if found[name] is not None)
+    return next(match[name].strip() for name in names if match[name] is not None)
 
 
 # --- Python
@@ -494,8 +495,9 @@ def _read_javascript(code: str) -> ProgramText:
 
 
 def _without_unreachable(code: str) -> str:
-    """Returns a program up to the first `process.exit()` outside of functions and branches; all of
-    it if a function follows, as that may be called before.
+    """Returns a program up to the first `process.exit()` outside of functions and branches.
+
+    All of it if a function follows, as that may be called before.
     """
     plain = _LITERAL.sub(lambda text: re.sub("[{};]", " ", text[0]), code)
     depth = position = 0

@@ -185,8 +185,9 @@ class _RuleSentence:
         )
 
     def _is_covered_by(self, signed: SignedWords, share: float) -> bool:
-        """Whether signed words have at least this share of the sentence's, and all its anchors; the
-        folders that the sentence is about may be in a clause that forbids something.
+        """Whether signed words have at least this share of the sentence's, and all its anchors.
+
+        The folders that the sentence is about may be in a clause that forbids something.
         """
         same = self.signed & signed
         folders = {word for word, _ in signed} & self._folders

@@ -22,16 +22,18 @@ _VALUED = (*_FILE_OPTIONS, "-C", "--directory", "-d", "-j", "-o", "-W", "-I", "-
 _PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
 _SCRIPTS = ("test", "start", "stop", "restart")
 # options with which nothing runs
-_OF_MAKE = frozenset(
+_MAKE_DRY_RUN = frozenset(
     ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-t", "--touch")
 )
-_OF_JUST = frozenset(
+_JUST_DRY_RUN = frozenset(
     ("-n", "--dry-run", "--list", "-l", "--show", "-s", "--summary", "--evaluate", "--dump")
 )
-_OF_TASK = frozenset(("-n", "--dry", "--list", "-l", "--list-all", "-a", "--summary", "--status"))
+_TASK_DRY_RUN = frozenset(
+    ("-n", "--dry", "--list", "-l", "--list-all", "-a", "--summary", "--status")
+)
 _ONLY_SHOWS = {
-    **{"make": _OF_MAKE, "gmake": _OF_MAKE, "just": _OF_JUST},
-    **{"task": _OF_TASK, "go-task": _OF_TASK},
+    **{"make": _MAKE_DRY_RUN, "gmake": _MAKE_DRY_RUN, "just": _JUST_DRY_RUN},
+    **{"task": _TASK_DRY_RUN, "go-task": _TASK_DRY_RUN},
 }
 _FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--dir", "--cwd", "-d", "--working-directory")
 _FOLDER_EQUALS = ("--directory=", "--prefix=", "--dir=", "--cwd=")
@@ -67,7 +69,8 @@ def script_of_target(
     from_input: str | None,
     folder: str = "",
 ) -> str | None:
-    """Returns the script that `make TARGET`, `npm run SCRIPT`, `just RECIPE` or `task TASK` runs;
+    """Returns the script that `make TARGET`, `npm run SCRIPT`, `just RECIPE` or `task TASK` runs.
+
     None for other commands, and if the file that defines it is not known.
 
     Args:
@@ -118,10 +121,10 @@ def _script_for(names: Sequence[str], targets: Mapping[str, _Target]) -> str | N
 
 def _with_variables(text: str, words: Sequence[str]) -> str:
     """Returns a Makefile with the values of its variables, of which the command may set some."""
-    variables = {found["name"]: found["value"] for found in _VARIABLE.finditer(text)}
+    variables = {match["name"]: match["value"] for match in _VARIABLE.finditer(text)}
     given = (word.partition("=") for word in words if "=" in word)
     variables |= {name: value for name, _, value in given}
-    return _EXPANSION.sub(lambda found: variables.get(found[1], found[0]), text)
+    return _EXPANSION.sub(lambda match: variables.get(match[1], match[0]), text)
 
 
 def _folder_named(words: Sequence[str], folder: str) -> str:

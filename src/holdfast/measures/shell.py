@@ -82,7 +82,7 @@ def _read(script: str, shell: ShellState) -> list[ShellCommand]:
     unreachable = unreachable_nodes(root)
     redirects, last_of_groups = _redirects_by_command(root, unreachable)
     statements = _statements(root, unreachable)
-    for node, subshells in sorted(statements, key=lambda found: _end_of(found[0])):
+    for node, subshells in sorted(statements, key=lambda statement: _end_of(statement[0])):
         if node.type in _DEFINITIONS:
             _define(node, shell)
             continue
@@ -90,13 +90,13 @@ def _read(script: str, shell: ShellState) -> list[ShellCommand]:
         while around not in folders:
             around = around[:-1]
         shell.folder = folders[around]
-        found = at_exit if shell.text(node).startswith("trap ") else commands
-        if found is at_exit and _REMOVES_TRAP.match(shell.text(node)):
+        collected = at_exit if shell.text(node).startswith("trap ") else commands
+        if collected is at_exit and _REMOVES_TRAP.match(shell.text(node)):
             at_exit.clear()
             continue
         for command in _commands_at(node, redirects.get(node.id, []), shell):
             around = (*subshells, node.start_byte) if command.subshells else subshells
-            found.append(
+            collected.append(
                 replace(
                     command,
                     is_in_group=command.is_in_group or node.id in last_of_groups,
@@ -119,8 +119,9 @@ _REMOVES_TRAP = re.compile(r"trap (?:--? |''|\"\")")
 
 
 def _output_of_group(last: "Node", shell: ShellState) -> str | None:
-    """Returns the output of `{ echo a; echo b; }`, whose last command is given; None if it is not
-    known.
+    """Returns the output of `{ echo a; echo b; }`, whose last command is given.
+
+    None if it is not known.
     """
     group = last.parent
     if group is None or group.type not in ("compound_statement", "subshell"):
@@ -595,7 +596,8 @@ _IN_THE_SAME_SHELL = ("eval", "trap")
 def _script_in_shell(
     command: ShellCommand, words: Sequence[str], shell: ShellState
 ) -> _InnerScript | None:
-    """Returns the script in the words or the input of a command, or that of a function or an alias;
+    """Returns the script in the words or the input of a command, or that of a function or an alias.
+
     None for any other command.
     """
     innermost = command.innermost if len(command.readings) > 1 else tuple(words)
@@ -669,8 +671,9 @@ def _as_bash(script: str, program: str) -> str:
 
 
 def _arguments_of(words: Sequence[str], script: str) -> Sequence[str] | None:
-    """Returns the arguments of a script such as that of `bash -c SCRIPT NAME ARGUMENT`; None if
-    these are not written there.
+    """Returns the arguments of a script such as that of `bash -c SCRIPT NAME ARGUMENT`.
+
+    None if these are not written there.
     """
     if words[0] not in SHELLS or script not in words:
         return None
@@ -710,7 +713,8 @@ def _only_checks(words: Sequence[str]) -> bool:
 
 
 def _interpreter_of(text: str) -> str:
-    """Returns the program that the first line of a script names: `bash` for `#!/usr/bin/env bash`;
+    """Returns the program that the first line of a script names: `bash` for `#!/usr/bin/env bash`.
+
     `sh` if it names none.
     """
     first = text.split("\n", 1)[0]

@@ -95,8 +95,10 @@ _MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer i
 
 
 def prose_sentences_of(text: str) -> list[str]:
-    """Returns the sentences of a text. Lines of code, headings and tables are none, nor are short
-    items of a list, unless the text has nothing else.
+    """Returns the sentences of a text.
+
+    Lines of code, headings and tables are none, nor are short items of a list, unless the text has
+    nothing else.
     """
     lines: list[str] = []
     phrases: list[bool] = []
@@ -132,7 +134,7 @@ def _pieces_of(text: str) -> Iterator[str]:
     """Yields the text up to each end of a sentence, and the rest of each block of lines."""
     for block in _join_lines(text):
         start = 0
-        abbreviations = [found.span() for found in _SEVERAL_WORDS.finditer(block)]
+        abbreviations = [match.span() for match in _SEVERAL_WORDS.finditer(block)]
         for stop in _STOP.finditer(block):
             if any(begin < stop.start() < end for begin, end in abbreviations):
                 continue

@@ -257,8 +257,9 @@ class _Analysis:
 
 
 def _branches_of(node: "Node") -> Iterator[tuple[list["Node"], list["Node"]]]:
-    """Yields the condition and the statements of each branch of an `if`; `else` has no condition,
-    and so has what stands between two branches.
+    """Yields the condition and the statements of each branch of an `if`.
+
+    `else` has no condition, and so has what stands between two branches.
     """
     clauses = [child for child in node.children if child.type in ("elif_clause", "else_clause")]
     ids = {clause.id for clause in clauses}

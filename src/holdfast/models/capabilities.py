@@ -1,14 +1,15 @@
-"""The abilities of chat models, and checks that refuse methods which need more."""
+"""The abilities of chat models, and checks that refuse a model, a method or a request."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast.errors import ModelError, Unsteerable, UsageError
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.exchanges import without_suite
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
-from holdfast.models.protocol import require_chat_model
+from holdfast.models.model_names import is_url
 from holdfast.models.requests import Request
 
 # The abilities of every model in this process. One whose attention can be reached has more.
@@ -18,6 +19,50 @@ LOCAL_ABILITIES = frozenset(
 # The abilities of every endpoint. A server that steers has more.
 ENDPOINT_ABILITIES = EVERY_MODEL | {Ability.PIECES}
 _USED_BY_METHODS = frozenset().union(*(traits.requires for traits in TRAITS.values()))
+
+
+def require_chat_model(model: object) -> None:
+    """Refuses a value that is not a chat model, such as the name of one or a client of OpenAI's.
+
+    Raises:
+        UsageError: says which function makes a model of it.
+    """
+    if not all(callable(getattr(model, name, None)) for name in ("check", "session")):
+        raise UsageError(
+            f"{_as_subject(model)} is not a chat model; {_how_to_make(model)}.",
+            option="model",
+            value=model,
+        )
+
+
+def _as_subject(value: object) -> str:
+    """A value as the subject of a sentence: a name, a function by its name, or a type."""
+    if value is None or isinstance(value, (str, Path)):
+        return repr(value if value is None else str(value))
+    if callable(value) and hasattr(value, "__name__"):
+        return f"The function {value.__name__}"
+    return f"{type(value).__name__}(...)"
+
+
+def _how_to_make(value: object) -> str:
+    """Says which function makes a chat model of a value: 'load it with holdfast.load("x")'."""
+    package = type(value).__module__.partition(".")[0]
+    if isinstance(value, (str, Path)):
+        function = "connect" if is_url(str(value)) else "load"
+        return f"make one with holdfast.{function}({str(value)!r})"
+    if package == "openai":
+        url = str(getattr(value, "base_url", "URL")).rstrip("/")
+        return f"connect to its server with holdfast.connect({url!r})"
+    if package == "transformers":
+        folder = getattr(value, "name_or_path", "") or "FOLDER"
+        return f"load it with holdfast.load({folder!r})"
+    if callable(value):
+        name = getattr(value, "__name__", "answer")
+        return f'make one of it with holdfast.from_function({name}, "my bot")'
+    return (
+        "make one with holdfast.load(NAME), holdfast.connect(URL) or"
+        " holdfast.from_function(FUNCTION, NAME)"
+    )
 
 
 def supports(model: object, ability: Ability) -> bool:

@@ -90,8 +90,9 @@ def _begins_as_gguf(path: str) -> bool:
 
 
 def _check_folder(source: str) -> None:
-    """Refuses a folder that lacks a file of a model, or that has a broken one; a name that is no
-    folder has to be one on the hub.
+    """Refuses a folder that lacks a file of a model, or that has a broken one.
+
+    A name that is no folder has to be one on the hub.
     """
     folder = Path(source)
     if not os.path.exists(folder):  # unlike Path.exists, never raises, however long the name

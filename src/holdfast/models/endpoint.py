@@ -97,8 +97,9 @@ class EndpointModel(Generates):
             server.reach()
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, up to `concurrency` at a time at each endpoint; returns the replies
-        in the order of the requests.
+        """Answers many chats, up to `concurrency` at a time at each endpoint.
+
+        Returns the replies in the order of the requests.
 
         A server that steers gets the whole seed, and draws from it as a local model does. Any other
         server gets the seed modulo 2**31, which every server can read; whether the same seed then

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.chat.chat_completions import AssistantMessage, MalformedResponse, choices_in
 from holdfast.errors import ModelError, shortened
 from holdfast.methods.spec import NONE
-from holdfast.models.requests import Reply
+from holdfast.models.requests import Reply, TokenUsage
 from holdfast.validation.json_values import fields_of
 
 _STOP_REASONS = {  # from finish_reason to ours; OpenAI's name is the first of each group
@@ -66,7 +66,7 @@ def read_reply(answer: Mapping[str, Any]) -> Reply:
     cached = fields_of(usage.get("prompt_tokens_details")).get("cached_tokens")
     if isinstance(cached, int):
         forwarded -= cached
-    return replace(reply, forwarded=forwarded, billed=(prompt_tokens, reply_tokens))
+    return replace(reply, forwarded=forwarded, billed=TokenUsage(prompt_tokens, reply_tokens))
 
 
 class StreamReader:

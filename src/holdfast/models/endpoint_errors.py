@@ -156,8 +156,9 @@ def explain_answer(error: MalformedResponse, text: str, endpoint: Endpoint) -> s
 
 
 def refused_fields(error: APIStatusError) -> tuple[str, ...]:
-    """The sampling fields that the server refuses by name, as OpenAI's reasoning models do; () if
-    it refuses none of them.
+    """The sampling fields that the server refuses by name, as OpenAI's reasoning models do.
+
+    () if it refuses none of them.
     """
     if error.status_code not in (400, 422):
         return ()

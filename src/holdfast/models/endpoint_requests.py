@@ -88,8 +88,8 @@ def _select_steering(
     has_system_prompt = has_prompt(messages)
     has_emphasis = bool(emphasis)
     rest = request.compiled.without_edits
-    idle = rest.lacking_target(prompted=has_system_prompt, emphasised=has_emphasis)
-    methods = [method for method in rest.methods if method not in idle.methods]
+    untargeted = rest.lacking_target(prompted=has_system_prompt, emphasised=has_emphasis)
+    methods = [method for method in rest.methods if method not in untargeted.methods]
     has_span = (has_system_prompt or has_emphasis) and not rest.spares_replies
     return _Steering(spec_of(methods), request.trace and has_span)
 

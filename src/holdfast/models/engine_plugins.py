@@ -24,8 +24,10 @@ _STANDARD_OPTIONS = ("dtype", "batch_size", "trust_remote_code", "prefix_memory"
 
 
 def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> ChatModel:
-    """Loads a model by a name such as "vllm:default"; raises a `ModelError` or `UsageError` if it
-    cannot. With `to_serve`, the engine's `load` must accept `prefix_memory`.
+    """Loads a model by a name such as "vllm:default".
+
+    Raises a `ModelError` or `UsageError` if it cannot. With `to_serve`, the engine's `load` must
+    accept `prefix_memory`.
     """
     engine, _, name = model.partition(":")
     points = {point.name: point for point in entry_points(group=GROUP)}

@@ -43,8 +43,10 @@ def _run_in_this_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _run_on_new_loop(main: Coroutine[Any, Any, Result], interrupts: list[BaseException]) -> Result:
-    """Runs a coroutine on a new event loop. If `interrupts` is not empty in the end, raises the
-    first of them, whatever else the tasks have raised or returned.
+    """Runs a coroutine on a new event loop.
+
+    If `interrupts` is not empty in the end, raises the first of them, whatever else the tasks have
+    raised or returned.
     """
     try:
         result = asyncio.run(main)
@@ -60,8 +62,10 @@ def _run_on_new_loop(main: Coroutine[Any, Any, Result], interrupts: list[BaseExc
 async def _cancel_on_interrupts(
     coroutine: Coroutine[Any, Any, Result], interrupts: list[BaseException]
 ) -> Result:
-    """Awaits a coroutine in this task. If any task of the loop raises a `KeyboardInterrupt` or a
-    `SystemExit`, cancels this task and adds the interrupt to `interrupts`.
+    """Awaits a coroutine in this task.
+
+    If any task of the loop raises a `KeyboardInterrupt` or a `SystemExit`, cancels this task and
+    adds the interrupt to `interrupts`.
 
     A progress callback, say, may raise one. asyncio would let it leave the loop at once, and again
     from every task group around it, so that the outer tasks would never end.

@@ -83,8 +83,9 @@ def _convert(gguf: GGUF) -> ConvertedTokenizer:
 
 
 def warning_of_split(gguf: GGUF) -> str | None:
-    """A warning that transformers may split text into other tokens than llama.cpp does; None if
-    it does not.
+    """A warning that transformers may split text into other tokens than llama.cpp does.
+
+    None if it does not.
     """
     from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 

@@ -118,8 +118,9 @@ def main() -> None:
 
 
 def install(name: str, path: Path, download: ModelDownload) -> None:
-    """Downloads a model. Its pieces stay on disk until the file is whole, so that an interrupted
-    download can continue.
+    """Downloads a model.
+
+    Its pieces stay on disk until the file is whole, so that an interrupted download can continue.
     """
     pieces = path.parent / f"{path.name}.pieces"
     pieces.mkdir(exist_ok=True)

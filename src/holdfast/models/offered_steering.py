@@ -101,8 +101,9 @@ class OfferedSteering:
 
     @property
     def identity(self) -> str | None:
-        """The part of the model's fingerprint that identifies a steering server; None for ordinary
-        endpoints.
+        """The part of the model's fingerprint that identifies a steering server.
+
+        None for ordinary endpoints.
         """
         if self.wire_format is None:
             return None

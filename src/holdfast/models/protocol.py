@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, runtime_checkable
 
 from holdfast.chat.default_prompts import default_system_prompt
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName
 from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.event_loop import task_group
 from holdfast.models.grammars import read_response_format
-from holdfast.models.model_names import is_url
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
@@ -78,9 +76,8 @@ class Generates(Protocol):
                 the response format has a schema that cannot be enforced.
         """
         for name in values.keys() - SamplingValues.__annotations__.keys():
-            others = {*ChatModel.generate.__annotations__} - {"values", "return"}
-            known = others | SamplingValues.__annotations__.keys()
-            raise UnknownName("argument", name, known, "generate")
+            arguments = {*Generates.generate.__annotations__, *SamplingValues.__annotations__}
+            raise UnknownName("argument", name, arguments - {"values", "return"}, "generate")
         request = Request(
             messages,
             methods,
@@ -128,50 +125,6 @@ class ChatModel(Generates, Protocol):
         """Opens an engine, in which requests of one thread may share work."""
 
 
-def require_chat_model(model: object) -> None:
-    """Refuses what is no chat model, but may become one.
-
-    Raises:
-        UsageError: it says which function makes a model of it.
-    """
-    if not all(callable(getattr(model, name, None)) for name in ("check", "session")):
-        raise UsageError(
-            f"{_shown(model)} is not a chat model; {_how_to_make(model)}.",
-            option="model",
-            value=model,
-        )
-
-
-def _shown(value: object) -> str:
-    """A value as the subject of a sentence: a name, a function by its name, or a type."""
-    if value is None or isinstance(value, (str, Path)):
-        return repr(value if value is None else str(value))
-    if callable(value) and hasattr(value, "__name__"):
-        return f"The function {value.__name__}"
-    return f"{type(value).__name__}(...)"
-
-
-def _how_to_make(value: object) -> str:
-    """Says which function makes a chat model of a value, as a clause."""
-    package = type(value).__module__.partition(".")[0]
-    if isinstance(value, (str, Path)):
-        function = "connect" if is_url(str(value)) else "load"
-        return f"make one with holdfast.{function}({str(value)!r})"
-    if package == "openai":
-        url = str(getattr(value, "base_url", "URL")).rstrip("/")
-        return f"connect to its server with holdfast.connect({url!r})"
-    if package == "transformers":
-        folder = getattr(value, "name_or_path", "") or "FOLDER"
-        return f"load it with holdfast.load({folder!r})"
-    if callable(value):
-        name = getattr(value, "__name__", "answer")
-        return f'make one of it with holdfast.from_function({name}, "my bot")'
-    return (
-        "make one with holdfast.load(NAME), holdfast.connect(URL) or"
-        " holdfast.from_function(FUNCTION, NAME)"
-    )
-
-
 class Engine(Protocol):
     """An asynchronous function from a request to a reply; a model's `session` opens one.
 
@@ -202,7 +155,8 @@ class Engine(Protocol):
     async def __aexit__(self, *error: object) -> None: ...
 
 
-# What some models and engines have besides
+# Optional: some models and engines also have one of these. A function beside each protocol reads
+# it from any model or engine.
 
 
 @runtime_checkable
@@ -332,8 +286,9 @@ async def compute(
 async def generate_all(
     generate: Callable[[RequestT], Coroutine[Any, Any, Reply]], requests: Sequence[RequestT]
 ) -> list[Reply]:
-    """Answers requests concurrently and returns the replies in their order; the first error cancels
-    the others.
+    """Answers requests concurrently and returns the replies in their order.
+
+    The first error cancels the others.
     """
     async with task_group() as group:
         tasks = [group.create_task(generate(request)) for request in requests]

@@ -294,8 +294,9 @@ def _chats(request: Request) -> list[_Chat]:
 def prefixes_of_known_replies(
     request: Request, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[CachedPrefix, ...]:
-    """Renders the replies of a request that come with their tokens, as a thread would keep them; ()
-    if there are none.
+    """Renders the replies of a request that come with their tokens, as a thread would keep them.
+
+    () if there are none.
     """
     prefixes: tuple[CachedPrefix, ...] = ()
     for number, token_ids in request.reply_token_ids:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.chat.emphasis import Part, TextRange, read_marks, resolve
 from holdfast.chat.messages import (
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
 
 ReplyTokens = tuple[int, tuple[int, ...]]  # the index of a message, and its tokens
+
+
+class TokenUsage(NamedTuple):
+    """The tokens of a reply and of the chat before it, whether or not they were forwarded."""
+
+    read: int  # of the chat
+    written: int  # of the reply
 
 
 @dataclass(frozen=True)
@@ -69,16 +76,16 @@ class Reply:
     forwarded: int = 0
     prompt_ids: tuple[int, ...] | None = field(default=None, repr=False)
     masses: tuple[float, ...] | None = None
-    billed: tuple[int, int] | None = None
+    billed: TokenUsage | None = None
     reasoning: str = field(default="", repr=False)
     cached: int = field(default=0, repr=False, compare=False)
     discarded: tuple[Reply, ...] = field(default=(), repr=False)
 
     @property
-    def usage(self) -> tuple[int, int] | None:
+    def usage(self) -> TokenUsage | None:
         """Tokens of the chat and of the reply; None if they are unknown."""
         if self.billed is None and self.prompt_ids is not None and self.token_ids is not None:
-            return len(self.prompt_ids), len(self.token_ids)
+            return TokenUsage(len(self.prompt_ids), len(self.token_ids))
         return self.billed
 
     @property
@@ -321,26 +328,26 @@ class Request:
 
         `name` identifies the request among several in the error; "" if it is the only one.
         """
-        idle = self.compiled.lacking_target(
+        untargeted = self.compiled.lacking_target(
             prompted=not self.plain and has_prompt(self.messages),
             emphasised=bool(self.emphasis),
         )
-        if not idle:
+        if not untargeted:
             return
         prefix = f"{name}: " if name else ""
-        if idle.needs_system_prompt:
+        if untargeted.needs_system_prompt:
             raise UsageError(
-                f"{prefix}{idle.spec} needs a system prompt, and this chat has none; add a message"
-                " with the role 'system'.",
+                f"{prefix}{untargeted.spec} needs a system prompt, and this chat has none; add a"
+                " message with the role 'system'.",
                 option="messages",
-                value=idle.spec,
+                value=untargeted.spec,
                 allowed="a system prompt",
             )
         raise UsageError(
-            f"{prefix}{idle.spec} needs a system prompt or emphasis, and this chat has neither; add"
-            " a message with the role 'system', or give emphasis.",
+            f"{prefix}{untargeted.spec} needs a system prompt or emphasis, and this chat has"
+            " neither; add a message with the role 'system', or give emphasis.",
             option="messages",
-            value=idle.spec,
+            value=untargeted.spec,
             allowed="a system prompt or emphasis",
         )
 

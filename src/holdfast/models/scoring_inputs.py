@@ -112,8 +112,9 @@ def _reply_token_ids(
 def _tokens_after(
     text: str, reply: str, with_reply: Prompt, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[int, ...]:
-    """The tokens of a reply after a text. If a token spans the boundary, the reply is tokenized
-    alone.
+    """The tokens of a reply after a text.
+
+    If a token spans the boundary, the reply is tokenized alone.
     """
     first = token_at(with_reply, len(text))
     if first is None:

@@ -151,8 +151,9 @@ class StepWorker:
         self._failures = 0
 
     def note_failure(self, error: BaseException) -> ModelError:
-        """Counts a failed step, and returns the error for all its requests; the session gives up
-        after too many, or after an error that is no `Exception`.
+        """Counts a failed step, and returns the error for all its requests.
+
+        The session gives up after too many, or after an error that is no `Exception`.
         """
         _LOG.error("A step of the engine has failed", exc_info=error)
         failure = ModelError(
@@ -274,13 +275,12 @@ class SteppedModel:
         ended = self._scheduler.step()
         if self._scheduler.halvings:
             self.rows_at_most = self._scheduler.halvings[-1]
-        tokens = _new_tokens(
-            {
-                state: request.num_reported
-                for state, request in self._open.items()
-                if request.streamed and len(state.token_ids) > request.num_reported
-            }
-        )
+        num_reported = {
+            state: request.num_reported
+            for state, request in self._open.items()
+            if request.streamed and len(state.token_ids) > request.num_reported
+        }
+        tokens = _new_tokens(num_reported)
         for state in tokens:
             self._open[state].num_reported = len(state.token_ids)
         outcomes = {state: self._end(state) for state in ended}
@@ -318,23 +318,26 @@ def _have_reply(updates: Mapping[RequestState, ReplyUpdate]) -> bool:
     return any(isinstance(update.outcome, Reply) for update in updates.values())
 
 
-def _new_tokens(first_new: Mapping[RequestState, int]) -> dict[RequestState, list[Token]]:
-    """The tokens of each reply from the given index on, with their mass and log-probabilities."""
-    masses = _new_masses(first_new)
-    return {state: _tokens(state, first, masses.get(state)) for state, first in first_new.items()}
+def _new_tokens(num_reported: Mapping[RequestState, int]) -> dict[RequestState, list[Token]]:
+    """The tokens of each reply that were not reported, with their mass and log-probabilities."""
+    masses = _new_masses(num_reported)
+    return {
+        state: _tokens_after(state, number, masses.get(state))
+        for state, number in num_reported.items()
+    }
 
 
-def _tokens(state: RequestState, first: int, masses: list[TokenMass] | None) -> list[Token]:
-    """The tokens of a reply from index `first` on.
+def _tokens_after(
+    state: RequestState, num_reported: int, masses: list[TokenMass] | None
+) -> list[Token]:
+    """The tokens of a reply after those that were reported.
 
     Args:
-        state: the request.
-        first: the index.
         masses: one for each of these tokens; None if they were not traced.
     """
     tokens: list[Token] = []
-    for index in range(first, len(state.token_ids)):
-        mass = masses[index - first] if masses is not None else None
+    for index in range(num_reported, len(state.token_ids)):
+        mass = masses[index - num_reported] if masses is not None else None
         # the list is empty unless log-probabilities were requested
         drawn = state.log_probabilities[index] if state.log_probabilities else None
         token = Token(
@@ -350,15 +353,15 @@ def _tokens(state: RequestState, first: int, masses: list[TokenMass] | None) -> 
     return tokens
 
 
-def _new_masses(first_new: Mapping[RequestState, int]) -> dict[RequestState, list[TokenMass]]:
-    """The masses at the tokens of each reply from the given index on, float32 on the CPU.
+def _new_masses(num_reported: Mapping[RequestState, int]) -> dict[RequestState, list[TokenMass]]:
+    """The masses at the tokens of each reply that were not reported, float32 on the CPU.
 
     Requests without a trace are left out.
     """
     traced = {
-        state: state.masses[first : len(state.token_ids)]
-        for state, first in first_new.items()
-        if len(state.token_ids) > first and state.request.traces_span
+        state: state.masses[number : len(state.token_ids)]
+        for state, number in num_reported.items()
+        if len(state.token_ids) > number and state.request.traces_span
     }
     if not traced:
         return {}

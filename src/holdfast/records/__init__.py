@@ -8,7 +8,7 @@ Requests that failed are noted in `failures.jsonl`; their records stay missing u
 are answered.
 """
 
-from holdfast.records.belonging import Record
+from holdfast.records.belonging import Record, RecordKey, key_of
 from holdfast.records.cause_records import (
     CAUSES,
     BreachCause,
@@ -46,7 +46,7 @@ from holdfast.records.conversation import (
 )
 from holdfast.records.drift_summary import MethodSummary, RuleSummary
 from holdfast.records.export import write_csv, write_parquet
-from holdfast.records.folder import Key, OpenRun, open_run, refuse_early
+from holdfast.records.folder import OpenRun, open_run, refuse_early
 from holdfast.records.joining import join_runs
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK

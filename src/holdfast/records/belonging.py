@@ -2,7 +2,7 @@
 
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -29,6 +29,18 @@ RECORD_TYPES: dict[str, type[Record]] = {  # by command; all other commands reco
     "profile": HeadScores,
     "precedent": PrecedentChat,
 }
+
+
+class RecordKey(NamedTuple):
+    """A run has at most one record of each of these."""
+
+    method: str  # or a task and variant, or a stage
+    conversation: int  # or the number of a sample
+
+
+def key_of(record: Record) -> RecordKey:
+    """Returns the key of a record in its run."""
+    return RecordKey(record.method, record.conversation)
 
 
 class NotOfRun(ValueError):

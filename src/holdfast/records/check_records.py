@@ -55,8 +55,9 @@ class Terms:
         ranges.whole_number("check", "budget", self.budget, 1)
 
     def error_each(self, prompts: int, *, compared: bool) -> float:
-        """Returns the probability with which each test may be wrong. A prompt that has a bar and is
-        compared with an earlier run takes two tests.
+        """Returns the probability with which each test may be wrong.
+
+        A prompt that has a bar and is compared with an earlier run takes two tests.
         """
         tests = 2 if compared and self.min_stability is not None else 1
         return self.error / prompts / tests

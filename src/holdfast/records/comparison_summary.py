@@ -68,6 +68,11 @@ class MethodComparison(RecordModel):
     conversations_before: Number = Field(default=0, exclude=True)
 
     @property
+    def has_same_method(self) -> bool:
+        """Whether both runs have the same method."""
+        return self.method == self.against_method
+
+    @property
     def overall(self) -> RuleGroupComparison:
         """The row of all rules together."""
         return self.rows[0]

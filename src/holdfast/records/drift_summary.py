@@ -103,8 +103,9 @@ class Baseline(RecordModel):
     default: DefaultPrompt | None = Field(default=None, exclude=True)
 
     def verdict_on(self, case: str | None, rule: str) -> str:
-        """Returns the verdict on a rule under a prompt, or under every prompt if `case` is None; ""
-        if the rule was not measured, or its prompts have different verdicts.
+        """Returns the verdict on a rule under a prompt, or under every prompt if `case` is None.
+
+        "" if the rule was not measured, or its prompts have different verdicts.
         """
         verdicts = {
             row.verdict for row in self.cases if row.rule == rule and case in (None, row.case)

@@ -111,7 +111,8 @@ def write_parquet_rows(
 
 
 def _without_surrogates(value: Any) -> Any:
-    """Replaces the lone surrogates in a text, which Parquet refuses; returns other values as they
-    are.
+    """Replaces the lone surrogates in a text, which Parquet refuses.
+
+    Returns other values as they are.
     """
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

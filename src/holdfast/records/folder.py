@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, option, reason_of
 from holdfast.files import FULL, sync, write_whole
-from holdfast.records.belonging import Record, refuse_foreign
+from holdfast.records.belonging import Record, RecordKey, key_of, refuse_foreign
 from holdfast.records.compatibility import ALIKE, Compatibility, join_identities, refuse_another
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import append_line, cut_torn_line, to_line, to_manifest, write_all
@@ -38,15 +38,15 @@ from holdfast.records.run_summary import NAME as SUMMARY
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-Key = tuple[str, int]
-
 _OWN_FILES = (LOCK, MANIFEST)  # what a new folder may contain already
 
 
 class OpenRun:
     """A run folder open for appending, and locked until `close()` or the end of the process."""
 
-    def __init__(self, folder: Path, manifest: Manifest, keys: set[Key], lock: BaseFileLock | None):
+    def __init__(
+        self, folder: Path, manifest: Manifest, keys: set[RecordKey], lock: BaseFileLock | None
+    ):
         self.folder = folder
         self.manifest = manifest
         self._keys = keys
@@ -54,8 +54,8 @@ class OpenRun:
         self._open = True
         self._file = os.open(folder / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
-    def keys(self) -> set[Key]:
-        """Returns the (method, conversation) pairs that are recorded already."""
+    def keys(self) -> set[RecordKey]:
+        """Returns the keys of the records that the folder has already."""
         return set(self._keys)
 
     def __contains__(self, key: object) -> bool:
@@ -69,9 +69,9 @@ class OpenRun:
             RecordsError: it is recorded already, or cannot be written.
         """
         refuse_foreign(record, self.manifest, "The record")
-        self.append_lines({(record.method, record.conversation): to_line(record)})
+        self.append_lines({key_of(record): to_line(record)})
 
-    def append_lines(self, lines: Mapping[Key, bytes]) -> None:
+    def append_lines(self, lines: Mapping[RecordKey, bytes]) -> None:
         """Writes the lines of records, given by key, and waits until all are on the disk.
 
         Raises:
@@ -79,8 +79,8 @@ class OpenRun:
         """
         for key in lines.keys() & self._keys:
             raise RecordsError(
-                f"Conversation {key[1]} with method {key[0]!r} is already recorded in "
-                f"{self.folder}; each is written once.",
+                f"Conversation {key.conversation} with method {key.method!r} is already recorded in"
+                f" {self.folder}; each is written once.",
                 option=str(self.folder),
                 value=key,
             )
@@ -163,14 +163,13 @@ def open_run(
         raise _unwritable(folder, error, 0) from error
     try:
         if not (folder / MANIFEST).exists():
-            _refuse_foreign_files(folder)  # before anything in the folder is touched
+            _refuse_other_files(folder)  # before anything in the folder is touched
         for name in (RECORDS, FAILURES):
             cut_torn_line(folder / name)
         facts = {"created": created, **about}
         _start_or_resume(folder, as_json(identity), facts, compatibility)
         run = read_run(folder)
-        keys = {(record.method, record.conversation) for record in run.records}
-        return OpenRun(folder, run.manifest, keys, lock)
+        return OpenRun(folder, run.manifest, set(map(key_of, run.records)), lock)
     except BaseException as error:
         if lock is not None:
             lock.release()
@@ -185,15 +184,16 @@ def refuse_early(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> None:
-    """Refuses what `open_run` would, given the part of the identity that is known without a model;
-    writes nothing.
+    """Refuses what `open_run` would, given the part of the identity that is known without a model.
+
+    Writes nothing.
     """
     folder = Path(folder)
     if (folder / MANIFEST).is_file():
         if holds_lines(folder / RECORDS):
             refuse_another(folder, read_raw_manifest(folder), identity, compatibility, about)
     elif folder.is_dir():
-        _refuse_foreign_files(folder)
+        _refuse_other_files(folder)
 
 
 def refuse_other_command(folder: Path | str, command: str) -> None:
@@ -207,8 +207,9 @@ def refuse_other_command(folder: Path | str, command: str) -> None:
 
 
 def _command_in(folder: Path) -> str:
-    """Returns the command that wrote the manifest or the summary in a folder; "" if there is
-    neither.
+    """Returns the command that wrote the manifest or the summary in a folder.
+
+    "" if there is neither.
     """
     if (folder / MANIFEST).is_file():
         manifest = read_manifest(folder)
@@ -225,15 +226,14 @@ def _start_or_resume(
     """Writes the manifest: a new one, or the existing run's, extended by this command."""
     manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if (folder / MANIFEST).exists():
-        lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
         old_manifest = read_raw_manifest(folder)
-        if lines or old_manifest["identity"] == identity:
-            extended_identity = join_identities(
-                folder, old_manifest, identity, compatibility, about
-            )
-            manifest = _extend_manifest(old_manifest, extended_identity, about, lines)
-        else:  # another run was started here, and recorded nothing but perhaps failures
+        lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
+        if not lines and old_manifest["identity"] != identity:
+            # another run was started here, and recorded nothing but perhaps failures
             (folder / FAILURES).unlink(missing_ok=True)
+        else:
+            joined = join_identities(folder, old_manifest, identity, compatibility, about)
+            manifest = _extend_manifest(old_manifest, joined, about, lines)
     write_whole(folder / MANIFEST, to_manifest(manifest), f"another folder with {option('out')}")
 
 
@@ -249,25 +249,26 @@ def _extend_manifest(
         old_manifest: the run's manifest so far.
         identity: of the extended run.
         about: the command.
-        lines: how many lines are recorded.
+        lines: how many lines are recorded; all of them are old if the manifest does not say.
     """
-    manifest = dict(old_manifest)
-    if identity != old_manifest["identity"] and about.get("argv"):
-        manifest[EXTENDED_BY] = about["argv"]
-    if earlier := _earlier_sizes(old_manifest, identity):
-        manifest[EARLIER_SIZES] = earlier
-    manifest |= {
+    manifest = {
+        **old_manifest,
         "identity": identity,
         "resumed": [*old_manifest.get("resumed", []), about],
         OLD_LINES: old_manifest.get(OLD_LINES, lines),
         SCHEMA: CURRENT,
     }
+    if identity != old_manifest["identity"] and about.get("argv"):
+        manifest[EXTENDED_BY] = about["argv"]
+    if earlier := _earlier_sizes(old_manifest, identity):
+        manifest[EARLIER_SIZES] = earlier
     return manifest
 
 
 def _earlier_sizes(old_manifest: Mapping[str, Any], identity: Mapping[str, Any]) -> list[int]:
-    """Returns how many conversations the run had before each time that it was extended. Verdicts on
-    it could be read each time (`analysis.verdicts.error_at`).
+    """Returns how many conversations the run had before each time that it was extended.
+
+    Verdicts on it could be read each time (`analysis.verdicts.error_at`).
     """
     size = _planned_conversations(old_manifest["identity"])
     earlier = list(old_manifest.get(EARLIER_SIZES, []))
@@ -287,17 +288,16 @@ def _is_junit(path: Path) -> bool:
         return b"<testsuite" in file.read(1000)
 
 
-def _refuse_foreign_files(folder: Path) -> None:
+def _refuse_other_files(folder: Path) -> None:
     """Refuses a folder without a manifest that has files in it."""
-    paths = [path for path in folder.iterdir() if not _is_junit(path)]
-    names = sorted(path.name for path in paths)
-    foreign = [name for name in names if name not in _OWN_FILES and not name.startswith(".")]
-    if foreign:
+    names = sorted(path.name for path in folder.iterdir() if not _is_junit(path))
+    others = [name for name in names if name not in _OWN_FILES and not name.startswith(".")]
+    if others:
         raise AnotherRun(
-            f"{folder} is not empty and is not a run (it holds {foreign[0]!r});"
+            f"{folder} is not empty and is not a run (it holds {others[0]!r});"
             f" choose a new or empty folder with {option('out')}.",
             option=str(folder),
-            value=foreign[0],
+            value=others[0],
         )
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.files import write_whole
+from holdfast.records.belonging import RecordKey, key_of
 from holdfast.records.compatibility import Compatibility, first_difference, union
-from holdfast.records.folder import Key, open_run
+from holdfast.records.folder import open_run
 from holdfast.records.judge_records import AGREEMENTS
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.records.manifest import (
@@ -84,20 +85,20 @@ def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
     return read_run(out)
 
 
-def _collect_lines(shards: Sequence[Run]) -> dict[Key, bytes]:
+def _collect_lines(shards: Sequence[Run]) -> dict[RecordKey, bytes]:
     """Returns the lines of all records by key; refuses shards of different runs."""
     first = shards[0]
-    lines: dict[Key, bytes] = {}
-    places: dict[Key, Path] = {}  # the folder of each record
+    lines: dict[RecordKey, bytes] = {}
+    places: dict[RecordKey, Path] = {}  # the folder of each record
     for shard in shards:
         _refuse_another(first, shard)
         for record in shard.records:
-            key = (record.method, record.conversation)
+            key = key_of(record)
             line = to_line(record)
             if lines.setdefault(key, line) != line:
                 raise RecordsError(
                     f"{places[key]} and {shard.folder} have different records of conversation"
-                    f" {key[1]} with method {key[0]!r}; give only one of the two.",
+                    f" {key.conversation} with method {key.method!r}; give only one of the two.",
                     option=str(shard.folder),
                     value=key,
                 )

@@ -69,8 +69,9 @@ def without_checksum(data: bytes) -> CheckedContent | None:
 
 
 def whole_lines_size(data: bytes) -> int:
-    """Returns how many bytes of a file of records are whole lines; the rest is a line whose writing
-    was cut short.
+    """Returns how many bytes of a file of records are whole lines.
+
+    The rest is a line whose writing was cut short.
 
     A last line without a newline but with a valid checksum counts as whole.
     """

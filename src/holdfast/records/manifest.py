@@ -32,8 +32,9 @@ def typed_command(argv: str | None) -> str:
 
 
 def command_of(manifest: Manifest) -> str:
-    """Returns the command that resumes a run: its first one, or the last that extended it; "" if
-    the manifest has none.
+    """Returns the command that resumes a run: its first one, or the last that extended it.
+
+    "" if the manifest has none.
 
     A `--dry-run` starts a run and does not finish it. If it is that command, the last one that
     continued the run takes its place.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.extras import import_extra
 from holdfast.files import similar_path
-from holdfast.records.belonging import Record
+from holdfast.records.belonging import Record, RecordKey, key_of
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
 from holdfast.records.identity import Identity, Manifest
 from holdfast.records.lines import read_lines, read_notes
@@ -179,9 +179,9 @@ def read_run(folder: Path | str) -> Run:
     failure_lines = _bytes_of(folder / FAILURES)
     manifest = read_manifest(folder)
     records = read_lines(lines, path, manifest)
-    recorded_keys = {(record.method, record.conversation) for record in records}
+    recorded_keys = set(map(key_of, records))
     notes = read_notes(failure_lines, folder / FAILURES, Failure)
-    latest = {(note.method, note.conversation): note for note in notes}
+    latest = {RecordKey(note.method, note.conversation): note for note in notes}
     failures = [note for key, note in latest.items() if key not in recorded_keys]
     return Run(folder, manifest, tuple(records), tuple(failures))
 

@@ -88,13 +88,13 @@ def _figure(all_series: Sequence[Series]) -> ComparisonFigure:
     )
 
 
-def _table(comparison: MethodComparison) -> ComparisonTable:
+def _table(method_comparison: MethodComparison) -> ComparisonTable:
     return ComparisonTable(
-        title=pair_name(comparison),
-        header=header_of(comparison),
-        rows=[row for row in comparison.rows if not _has_few(row)],
-        few=[row for row in comparison.rows if _has_few(row)],
-        reasons=reasons(comparison),
+        title=pair_name(method_comparison),
+        header=header_of(method_comparison),
+        rows=[row for row in method_comparison.rows if not _has_few(row)],
+        few=[row for row in method_comparison.rows if _has_few(row)],
+        reasons=reasons(method_comparison),
     )
 
 

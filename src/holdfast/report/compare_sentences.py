@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.analysis.run_comparison import RunComparison
+from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of, listing
 from holdfast.records.comparison_summary import MethodComparison
@@ -13,12 +14,12 @@ _MAX_RULES_NAMED = 6
 
 
 def compare_title(comparison: RunComparison) -> str:
-    """The first comparison without a method, as a sentence."""
+    """Says which run keeps its prompts better without a method, or else under the first one."""
     return _overall(comparison.unsteered)
 
 
 def compare_lines(comparison: RunComparison) -> list[str]:
-    """The sentences below the title."""
+    """The sentences below the title: on single rules, causes, and each further comparison."""
     first = comparison.unsteered
     lines = [_single_rules(first), _causes(comparison, first)]
     for method_comparison in comparison.methods:
@@ -31,67 +32,63 @@ def compare_lines(comparison: RunComparison) -> list[str]:
     return [line for line in lines if line]
 
 
-def pair_name(comparison: MethodComparison) -> str:
+def pair_name(method_comparison: MethodComparison) -> str:
     """'new against old, none, 24 pairs of conversations', for the head of a table."""
-    before, now = run_names(comparison)
+    before, now = run_names(method_comparison)
     names = f"{now} against {before}"
-    if comparison.method == comparison.against_method:
-        names = f"{names}, {comparison.method}"
-    return f"{names}, {describe_sample(comparison)}"
+    if method_comparison.has_same_method:
+        names = f"{names}, {method_comparison.method}"
+    return f"{names}, {describe_sample(method_comparison)}"
 
 
-def describe_sample(comparison: MethodComparison) -> str:
+def describe_sample(method_comparison: MethodComparison) -> str:
     """How many conversations are compared, and whether in pairs."""
-    if comparison.pairs:
-        return f"{count_of(comparison.pairs, 'pair')} of conversations"
-    counts = f"{comparison.conversations:,} and {comparison.conversations_before:,}"
+    if method_comparison.pairs:
+        return f"{count_of(method_comparison.pairs, 'pair')} of conversations"
+    counts = f"{method_comparison.conversations:,} and {method_comparison.conversations_before:,}"
     return f"{counts} conversations, not in pairs"
 
 
-def run_names(comparison: MethodComparison) -> tuple[str, str]:
+def run_names(method_comparison: MethodComparison) -> tuple[str, str]:
     """The names of the first run and of the other, with their methods if these differ."""
-    if comparison.method == comparison.against_method:
-        return comparison.against, comparison.run
+    if method_comparison.has_same_method:
+        return method_comparison.against, method_comparison.run
     return (
-        f"{comparison.against} ({comparison.against_method})",
-        f"{comparison.run} ({comparison.method})",
+        f"{method_comparison.against} ({method_comparison.against_method})",
+        f"{method_comparison.run} ({method_comparison.method})",
     )
 
 
-def _overall(comparison: MethodComparison) -> str:
+def _overall(method_comparison: MethodComparison) -> str:
     """Says which of the two runs keeps its prompts better, over the rounds that both have."""
-    before, now = run_names(comparison)
-    row = comparison.overall
+    before, now = run_names(method_comparison)
+    method = method_comparison.method
+    is_steered = method_comparison.has_same_method and method != NO_FIX
+    condition = f"under {method}" if is_steered else ""
+    row = method_comparison.overall
     difference = row.over_rounds
     if difference.mean is None:
         return f"No reply that both {now} and {before} were asked for could be scored."
-    is_steered = comparison.method == comparison.against_method != "none"
-    under = f"under {comparison.method}" if is_steered else ""
-    scores = (
-        f"{row.now.mean:.2f} against {row.before.mean:.2f}, difference {signed(row.over_rounds)}"
-    )
+    scores = f"{row.now.mean:.2f} against {row.before.mean:.2f}, difference {signed(difference)}"
     if not difference.sign:
-        question = join_phrases(f"whether {now} or {before} keeps its prompts better", under)
+        question = join_phrases(f"whether {now} or {before} keeps its prompts better", condition)
         if difference.why == INCLUDES_ZERO:  # the reader sees that the interval includes 0
             return f"Cannot tell {question}: {scores}."
         return f"Cannot tell {question}: {scores}, {difference.why}."
-    word = "better" if difference.sign > 0 else "worse"
+    better = "better" if difference.sign > 0 else "worse"
     others = difference.other_prompts
-    if others is not None and others.excludes_zero:
-        statement = join_phrases(f"{now} keeps its prompts {word} than {before}", under)
-    elif comparison.prompts == 1:
-        statement = join_phrases(
-            f"{now} keeps its prompt {word} than {before}", under, "on this prompt"
-        )
-    else:
-        scope = f"on these {comparison.prompts} prompts"
-        statement = join_phrases(f"{now} keeps its prompts {word} than {before}", under, scope)
-    return f"{statement}: {scores}."
+    holds_for_others = others is not None and others.excludes_zero
+    if method_comparison.prompts == 1 and not holds_for_others:
+        finding = f"{now} keeps its prompt {better} than {before}"
+        return f"{join_phrases(finding, condition, 'on this prompt')}: {scores}."
+    finding = f"{now} keeps its prompts {better} than {before}"
+    scope = "" if holds_for_others else f"on these {method_comparison.prompts} prompts"
+    return f"{join_phrases(finding, condition, scope)}: {scores}."
 
 
-def _single_rules(comparison: MethodComparison) -> str:
+def _single_rules(method_comparison: MethodComparison) -> str:
     """Says which rules are clearly kept less or more; "" if no prompt has several rules."""
-    rows = comparison.of("rule")
+    rows = method_comparison.of("rule")
     if not rows:
         return ""
     if max(row.over_rounds.n for row in rows) < MIN_SAMPLES:

@@ -60,7 +60,7 @@ def row_name(row: RuleGroupComparison) -> str:
     return row.group or _TITLES[row.grouping]
 
 
-def _cells(comparison: MethodComparison) -> list[tuple[str, ...]]:
+def _cells(method_comparison: MethodComparison) -> list[tuple[str, ...]]:
     """The cells of each row: its name, the means of both runs, and the two differences."""
     return [
         (
@@ -70,17 +70,17 @@ def _cells(comparison: MethodComparison) -> list[tuple[str, ...]]:
             _difference(row.over_rounds),
             _difference(row.last_round),
         )
-        for row in comparison.rows
+        for row in method_comparison.rows
     ]
 
 
-def header_of(comparison: MethodComparison) -> tuple[str, ...]:
+def header_of(method_comparison: MethodComparison) -> tuple[str, ...]:
     """The header of the table of a comparison."""
     return (
         "stability",
-        *run_names(comparison),
-        f"difference over {_rounds_text(comparison.rounds)}",
-        f"in round {comparison.rounds[-1]}" if comparison.rounds else "last round",
+        *run_names(method_comparison),
+        f"difference over {_rounds_text(method_comparison.rounds)}",
+        f"in round {method_comparison.rounds[-1]}" if method_comparison.rounds else "last round",
     )
 
 
@@ -93,9 +93,11 @@ def _rounds_text(rounds: Sequence[int]) -> str:
     return f"{len(rounds)} rounds from {rounds[0]} to {rounds[-1]}"
 
 
-def reasons(comparison: MethodComparison) -> list[str]:
+def reasons(method_comparison: MethodComparison) -> list[str]:
     """Why verdicts are open, other than that an interval includes 0, which the reader sees."""
-    differences = [value for row in comparison.rows for value in (row.over_rounds, row.last_round)]
+    differences = [
+        value for row in method_comparison.rows for value in (row.over_rounds, row.last_round)
+    ]
     has_few = any(0 < value.n < MIN_SAMPLES for value in differences)
     why_open = dict.fromkeys(value.why for value in differences if value.n >= MIN_SAMPLES)
     sentences = [why for why in why_open if why and why != INCLUDES_ZERO]

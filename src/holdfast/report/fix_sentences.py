@@ -95,8 +95,9 @@ def _on_shared(all_series: Sequence[Series]) -> list[Series]:
 
 
 def _sample_text(all_series: Sequence[Series]) -> str:
-    """' of the 12 conversations that all have'; "" if no method has others, or if none are
-    shared.
+    """' of the 12 conversations that all have'.
+
+    "" if no method has others, or if none are shared.
     """
     count = len(_on_shared(all_series)[0].records)
     has_others = any(

@@ -20,16 +20,16 @@ from holdfast.report.page import Table, pictures, render_study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_GROUPS = (  # in the order of `ByGroup`
-    "all tokens so far",
-    "system prompt",
-    "user, equally many tokens",
-    "agent, equally many tokens",
-)
+_GROUP_LABELS = {  # by the fields of `ByGroup`
+    "all": "all tokens so far",
+    "system": "system prompt",
+    "user": "user, equally many tokens",
+    "agent": "agent, equally many tokens",
+}
 
 
 def geometry_lines(geometry: Geometry, dialogs: int) -> list[str]:
-    """The results, one per line; `dialogs` is how many dialogs they rest on."""
+    """The results, a line for the embeddings and one for the hidden states of some dialogs."""
     norms = geometry.embedding_norms
     first = geometry.hidden_states[0]
     last = geometry.hidden_states[-1]
@@ -47,37 +47,37 @@ def geometry_lines(geometry: Geometry, dialogs: int) -> list[str]:
 def write_geometry_figures(geometry: Geometry, folder: Path) -> list[Path]:
     """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states` as SVG and PNG."""
     with figures.styled():
-        norms = _norms(geometry.model, geometry.embedding_norms)
-        return figures.save({"norms": norms, "hidden_states": _hidden_states(geometry)}, folder)
+        norms = _draw_norms(geometry.model, geometry.embedding_norms)
+        states = _draw_hidden_states(geometry)
+        return figures.save({"norms": norms, "hidden_states": states}, folder)
 
 
 def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
     """Writes only `norms`, which needs no dialogs, as SVG and PNG."""
     with figures.styled():
-        return figures.save({"norms": _norms(model, norms)}, folder)
+        return figures.save({"norms": _draw_norms(model, norms)}, folder)
 
 
-def _norms(model: str, norms: Sequence[float]) -> Figure:
+def _draw_norms(model: str, norms: Sequence[float]) -> Figure:
+    """Draws the distribution of the norms of the embeddings."""
     figure, (axis,) = figures.panels(1, 1, 4.6, 3.0)
     axis.hist(norms, bins=60, density=True, color=figures.COLOURS[1])
     axis.set(title=f"norms of the embeddings of {model}", xlabel="norm", ylabel="density")
     return figure
 
 
-def _hidden_states(geometry: Geometry) -> Figure:
-    """Draws the spread of hidden states by round."""
+def _draw_hidden_states(geometry: Geometry) -> Figure:
+    """Draws the spread of hidden states by round, a curve for each group of tokens."""
     figure, axes = figures.panels(2, 2, 4.6, 3.2)
     spreads = geometry.hidden_states
     rounds = [spread.round for spread in spreads]
     quantities = {
-        "effective dimension": [spread.dimension.values() for spread in spreads],
-        "opening angle in radians (95% of the tokens)": [
-            spread.angle.values() for spread in spreads
-        ],
+        "effective dimension": [spread.dimension for spread in spreads],
+        "opening angle in radians (95% of the tokens)": [spread.angle for spread in spreads],
     }
     for axis, (title, by_round) in zip(axes, quantities.items(), strict=True):
-        by_group = zip(*by_round, strict=True)
-        for colour, label, values in zip(figures.COLOURS, _GROUPS, by_group, strict=False):
+        for colour, (group, label) in zip(figures.COLOURS, _GROUP_LABELS.items(), strict=False):
+            values = [getattr(by_group, group) for by_group in by_round]
             axis.plot(rounds, values, marker="o", markersize=3, color=colour, label=label)
         axis.set(title=title, xlabel="round", xticks=rounds)
         axis.set_ylim(bottom=0)
@@ -94,7 +94,7 @@ def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str
         "results": lines,
         "states": pictures(folder, {"hidden_states": states}),
         "norms": pictures(folder, {"norms": "Li et al. 2024, Figure 7"}),
-        "averages": _averages(geometry),
+        "averages": _averages_table(geometry),
     }
     return render_study(
         "geometry",
@@ -105,7 +105,8 @@ def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str
     )
 
 
-def _averages(geometry: Geometry) -> Table:
+def _averages_table(geometry: Geometry) -> Table:
+    """The averages in numbers, a row per round."""
     quantities = [
         f"{quantity}, {group}"
         for quantity in ("dimension", "angle")

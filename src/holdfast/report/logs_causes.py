@@ -26,7 +26,11 @@ from holdfast.report.wording import aligned, plain, signed
 if TYPE_CHECKING:
     from holdfast.logs.recalled_causes import RecallSample
 
-_VERBS = {"said": "Said in", "left": "Left the context in", "ordered": "Ordered otherwise in"}
+_EVENTS = {  # by `Evidence.what`
+    "said": "Said in",
+    "left": "Left the context in",
+    "ordered": "Ordered otherwise in",
+}
 
 
 @dataclass(frozen=True)
@@ -55,86 +59,27 @@ class BreachReason:
     evidence: tuple[tuple[str, str], ...]  # for each piece, where it is, and a quotation or ""
 
 
-def why_table(run: Run) -> str:
-    """The text for the terminal: how many breaches have each cause, in total and by rule.
+# The text for the terminal
 
-    Returns "" if nothing was broken.
-    """
+
+def why_table(run: Run) -> str:
+    """Says how many breaches have each cause, in total and by rule; "" if nothing was broken."""
     counts_by_rule = count_causes(run)
     if not counts_by_rule:
         return ""
-    counts = total_causes(counts_by_rule)
-    total = sum(counts.values())
+    totals = total_causes(counts_by_rule)
     breakdown = ", ".join(
-        f"{CAUSE_WORDS[cause].name} {counts[cause]}" for cause in counts if counts[cause]
+        f"{CAUSE_WORDS[cause].name} {count}" for cause, count in totals.items() if count
     )
-    lines = ["", f"Why: {count_of(total, 'breach')}: {breakdown}."]
-    if len(counts_by_rule) > 1 and sum(map(bool, counts.values())) > 1:
+    lines = ["", f"Why: {count_of(sum(totals.values()), 'breach')}: {breakdown}."]
+    has_several_causes = sum(map(bool, totals.values())) > 1
+    if len(counts_by_rule) > 1 and has_several_causes:
         lines += ["", *aligned(_cause_rows(run, counts_by_rule, IN_A_COLUMN))]
     if effect := context_effects(run).compactions:
         lines += ["", _compactions_sentence(effect)]
-    if hint := hint_of(run):
+    if hint := _hint(run, totals):
         lines += ["", hint]
     return "\n".join(lines)
-
-
-def _cause_rows(
-    run: Run, counts: Mapping[str, Mapping[str, int]], max_characters: int
-) -> list[tuple[str, ...]]:
-    """A row for each rule, and a column for each cause that occurs; the header comes first.
-
-    Args:
-        counts: how many breaches have each cause, by rule.
-        max_characters: the length in characters to which a rule's words are cut.
-    """
-    totals = total_causes(counts)
-    causes = [cause for cause in totals if totals[cause]]
-    rows: list[tuple[str, ...]] = [("rule", *(CAUSE_WORDS[cause].name for cause in causes))]
-    for rule, counts_of_rule in counts.items():
-        rows.append(
-            (
-                rule_words(run, rule, max_characters),
-                *(str(counts_of_rule[cause]) for cause in causes),
-            )
-        )
-    return rows
-
-
-def hint_of(run: Run) -> str:
-    """How to find causes that an agent's transcripts do not show; "" if they show most of them.
-
-    With --loaded, says on whose word the causes rest.
-    """
-    if files := said_to_be_loaded(run):
-        were = "was" if len(files) == 1 else "were"
-        return (
-            f"You said that {join_with_and(files)} {were} in the context; the logs do not show it."
-        )
-    counts = total_causes(count_causes(run))
-    unknown = counts["unknown"]
-    total = sum(counts.values())
-    agents = [name for name in run.manifest.formats if name in AUTOMATIC_FILES]
-    if not agents or 2 * unknown <= total:
-        return ""
-    file = AUTOMATIC_FILES[agents[0]]
-    return (
-        f"The log does not show why for {unknown:,} of {total:,} breaches: {AGENTS[agents[0]]}"
-        " transcripts omit the rule files it loads. If it loads them into every"
-        f" session from a file, add `--loaded {file}`, with the file's path, and another `--out`."
-    )
-
-
-def recall_sentence(sample: RecallSample) -> str:
-    """How many breaches the model was asked about, and how these were chosen."""
-    sentence = (
-        f"{sample.model} was asked for its rules at {sample.asked:,} of {sample.present:,}"
-        " breaches whose rule was present"
-    )
-    if sample.asked < sample.present:
-        sentence += ", drawn at random (the same ones each time)"
-    if sample.undecided:
-        sentence += f"; {sample.undecided:,} gave no complete answer, and still count as present"
-    return f"{sentence}."
 
 
 def _compactions_sentence(effect: CompactionEffect) -> str:
@@ -154,52 +99,38 @@ def _compactions_sentence(effect: CompactionEffect) -> str:
     return f"{sentence}."
 
 
+def recall_sentence(sample: RecallSample) -> str:
+    """How many breaches the model was asked about, and how these were chosen."""
+    sentence = (
+        f"{sample.model} was asked for its rules at {sample.asked:,} of {sample.present:,}"
+        " breaches whose rule was present"
+    )
+    if sample.asked < sample.present:
+        sentence += ", drawn at random (the same ones each time)"
+    if sample.undecided:
+        sentence += f"; {sample.undecided:,} gave no complete answer, and still count as present"
+    return f"{sentence}."
+
+
+# The section of the page
+
+
 def causes_section(run: Run) -> CausesSection | None:
     """The section of the page; None if nothing was broken, or no cause was looked for."""
-    counts = count_causes(run)
-    if not counts:
+    counts_by_rule = count_causes(run)
+    if not counts_by_rule:
         return None
-    totals = total_causes(counts)
-    meanings = tuple(
-        (CAUSE_WORDS[cause].name, CAUSE_WORDS[cause].meaning) for cause in totals if totals[cause]
-    )
-    by_rule = Table("Breaches by cause", _cause_rows(run, counts, IN_A_TABLE))
-    return CausesSection(by_rule, meanings, hint_of(run), tuple(_tables(run)))
-
-
-def reason_of(
-    cause: BreachCause | None, words: str, loaded: Sequence[str] = ()
-) -> BreachReason | None:
-    """The cause of a breach for the page; None if none was looked for.
-
-    Args:
-        words: the rule, which the page shows above; evidence does not quote it again.
-        loaded: the files of --loaded.
-    """
-    if cause is None:
-        return None
-    why = "" if cause.cause in ("unknown", "present") else cause.why
-    evidence = tuple(
-        (_where(item, loaded), "" if item.quote == words else item.quote) for item in cause.evidence
-    )
-    return BreachReason(CAUSE_WORDS[cause.cause].name, why, evidence)
-
-
-def causes_of_rule(counts: Mapping[str, int] | None) -> str:
-    """'outweighed 1, not shown 2'; "" if no cause was looked for."""
-    return ", ".join(
-        f"{CAUSE_WORDS[name].name} {count:,}" for name, count in (counts or {}).items() if count
+    totals = total_causes(counts_by_rule)
+    words = [CAUSE_WORDS[cause] for cause, count in totals.items() if count]
+    return CausesSection(
+        by_rule=Table("Breaches by cause", _cause_rows(run, counts_by_rule, IN_A_TABLE)),
+        meanings=tuple((cause.name, cause.meaning) for cause in words),
+        hint=_hint(run, totals),
+        tables=tuple(_context_tables(run)),
     )
 
 
-def _where(item: Evidence, loaded: Sequence[str]) -> str:
-    place = f"{_VERBS[item.what]} {item.source}"
-    if item.source in loaded:
-        return f"{place}, which you said was loaded"
-    return f"{place}, turn {item.turn}" if item.turn else place
-
-
-def _tables(run: Run) -> list[Table]:
+def _context_tables(run: Run) -> list[Table]:
     """How well rules are kept by what was in the context, where there are groups to compare."""
     effects = context_effects(run)
     tables = [
@@ -243,3 +174,83 @@ def _table_by_name(title: str, head: str, values: Mapping[str, Estimate]) -> Tab
     rows: list[tuple[str, ...]] = [(head, "kept", "dialogs")]
     rows += [(name, plain(value), str(value.n)) for name, value in values.items()]
     return Table(title, rows) if len(rows) > 2 else None
+
+
+def causes_of_rule(counts: Mapping[str, int] | None) -> str:
+    """'outweighed 1, not shown 2', for the breaches of a rule; "" if no cause was looked for."""
+    return ", ".join(
+        f"{CAUSE_WORDS[name].name} {count:,}" for name, count in (counts or {}).items() if count
+    )
+
+
+def breach_reason(
+    cause: BreachCause | None, words: str, loaded: Sequence[str] = ()
+) -> BreachReason | None:
+    """The cause of a breach for the page; None if none was looked for.
+
+    Args:
+        words: the rule, which the page shows above; evidence does not quote it again.
+        loaded: the files of --loaded.
+    """
+    if cause is None:
+        return None
+    why = "" if cause.cause in ("unknown", "present") else cause.why
+    evidence = tuple(
+        (_where(item, loaded), "" if item.quote == words else item.quote) for item in cause.evidence
+    )
+    return BreachReason(CAUSE_WORDS[cause.cause].name, why, evidence)
+
+
+def _where(item: Evidence, loaded: Sequence[str]) -> str:
+    """'Said in AGENTS.md, turn 3'."""
+    event = f"{_EVENTS[item.what]} {item.source}"
+    if item.source in loaded:
+        return f"{event}, which you said was loaded"
+    return f"{event}, turn {item.turn}" if item.turn else event
+
+
+# For both
+
+
+def _cause_rows(
+    run: Run, counts_by_rule: Mapping[str, Mapping[str, int]], max_characters: int
+) -> list[tuple[str, ...]]:
+    """A row for each rule, and a column for each cause that occurs; the header comes first.
+
+    Args:
+        counts_by_rule: how many breaches of each rule have each cause.
+        max_characters: the length in characters to which a rule's words are cut.
+    """
+    totals = total_causes(counts_by_rule)
+    causes = [cause for cause in totals if totals[cause]]
+    rows: list[tuple[str, ...]] = [("rule", *(CAUSE_WORDS[cause].name for cause in causes))]
+    for rule, counts in counts_by_rule.items():
+        words = rule_words(run, rule, max_characters)
+        rows.append((words, *(str(counts[cause]) for cause in causes)))
+    return rows
+
+
+def _hint(run: Run, totals: Mapping[str, int]) -> str:
+    """How to find causes that an agent's transcripts do not show; "" if they show most of them.
+
+    With --loaded, says on whose word the causes rest.
+
+    Args:
+        totals: how many breaches have each cause.
+    """
+    if files := said_to_be_loaded(run):
+        were = "was" if len(files) == 1 else "were"
+        return (
+            f"You said that {join_with_and(files)} {were} in the context; the logs do not show it."
+        )
+    unknown = totals["unknown"]
+    total = sum(totals.values())
+    agents = [name for name in run.manifest.formats if name in AUTOMATIC_FILES]
+    if not agents or 2 * unknown <= total:
+        return ""
+    file = AUTOMATIC_FILES[agents[0]]
+    return (
+        f"The log does not show why for {unknown:,} of {total:,} breaches: {AGENTS[agents[0]]}"
+        " transcripts omit the rule files it loads. If it loads them into every"
+        f" session from a file, add `--loaded {file}`, with the file's path, and another `--out`."
+    )

@@ -13,9 +13,9 @@ from holdfast.records.log_scores import rule_of
 from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.logs_causes import (
     BreachReason,
+    breach_reason,
     causes_of_rule,
     causes_section,
-    reason_of,
 )
 from holdfast.report.logs_sentences import (
     LoggedRules,
@@ -222,7 +222,7 @@ def broken_turns(run: Run, row: LoggedRule) -> list[TurnDetails]:
                 step=step,
                 reply="" if step else turn.text,
                 tools=", ".join(dict.fromkeys(turn.tools)),
-                why=reason_of(probe.cause, rule_words(run, row.rule), run.manifest.loaded),
+                why=breach_reason(probe.cause, rule_words(run, row.rule), run.manifest.loaded),
             )
         )
     return turns

@@ -65,8 +65,10 @@ def _change_sentence(row: EstimateRow) -> str | None:
 
 
 def _with_sample(row: EstimateRow, change: str) -> str:
-    """The words for a change. If it counts less than the scores beside it, only the conversations
-    or the rules that were scored in both rounds, they say so.
+    """The words for a change.
+
+    If it counts less than the scores beside it, only the conversations or the rules that were
+    scored in both rounds, they say so.
     """
     num_pairs = row.change.n
     if row.points[0].n == num_pairs == row.points[-1].n:

@@ -46,8 +46,9 @@ def title(findings: Findings) -> str:
 
 
 def title_has_score(findings: Findings) -> bool:
-    """Whether the title gives the score over all probes; other titles are about replies that cannot
-    be relied on, or about single rules.
+    """Whether the title gives the score over all probes.
+
+    Other titles are about replies that cannot be relied on, or about single rules.
     """
     if findings.outcome in (
         Outcome.NOT_MEASURED,

@@ -37,8 +37,9 @@ def scope_of(series: Series) -> str:
 
 
 def capitalise(text: str) -> str:
-    """The text with a capital first letter; the other letters stay as they are, and so does a path
-    or an identifier at its start.
+    """The text with a capital first letter.
+
+    The other letters stay as they are, and so does a path or an identifier at its start.
     """
     first_word = text.partition(" ")[0]
     return text if re.search(r"[\w.][/_.]\w|\(", first_word) else text[:1].upper() + text[1:]
@@ -74,8 +75,9 @@ def scores_text(row: EstimateRow, *, on_probes: bool = False) -> str:
 
 
 def judged_in_both(row: EstimateRow) -> str:
-    """', counting only what was judged in both rounds', if the change is then visibly another; ""
-    otherwise.
+    """', counting only what was judged in both rounds', if the change is then visibly another.
+
+    "" otherwise.
     """
     if needs_note(row.change, row.points[-1].mean, row.points[0].mean):
         return ", counting only what was judged in both rounds"

@@ -81,8 +81,9 @@ def results_text(results: DriftResults) -> str:
 
 
 def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]:
-    """Notes on the differences and on missing intervals, and the scores without a system prompt;
-    often [].
+    """Notes on the differences and on missing intervals, and the scores without a system prompt.
+
+    Often [].
     """
     lines = []
     pairs = [difference(all_series, series, "stability") for series in all_series[1:]]

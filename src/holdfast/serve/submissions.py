@@ -236,11 +236,11 @@ def _default_steering(default: Sequence[Method], *, prompted: bool, emphasised: 
     if compiled.spares_replies and emphasised:
         why = f"{compiled.spec} acts on earlier replies, and the request emphasises text"
         return Steering((), why)
-    idle = compiled.lacking_target(prompted=prompted, emphasised=emphasised)
-    if not idle:
+    untargeted = compiled.lacking_target(prompted=prompted, emphasised=emphasised)
+    if not untargeted:
         return Steering(tuple(default))
-    if idle.needs_system_prompt:
-        return Steering((), f"{idle.spec} needs a system prompt, and there is none")
+    if untargeted.needs_system_prompt:
+        return Steering((), f"{untargeted.spec} needs a system prompt, and there is none")
     return Steering((), "there is no system prompt and no emphasis to steer towards")
 
 
@@ -254,15 +254,16 @@ def _named_steering(spec: str, *, prompted: bool, emphasised: bool) -> Steering:
         compiled.refuse_without_suite()
     except UsageError as error:
         raise refusal_of(error, "steering") from None
-    if idle := compiled.lacking_target(prompted=prompted, emphasised=emphasised):
-        message = (
-            f"steering {idle.spec} needs a system prompt or emphasis, and there is neither; add"
-            " one, or ask for steering none."
-        )
-        if idle.needs_system_prompt:
+    if untargeted := compiled.lacking_target(prompted=prompted, emphasised=emphasised):
+        if untargeted.needs_system_prompt:
             message = (
-                f"steering {idle.spec} needs a system prompt, and there is none; add one, or ask"
-                " for steering none."
+                f"steering {untargeted.spec} needs a system prompt, and there is none; add one, or"
+                " ask for steering none."
+            )
+        else:
+            message = (
+                f"steering {untargeted.spec} needs a system prompt or emphasis, and there is"
+                " neither; add one, or ask for steering none."
             )
         raise refused_field("steering", message, "nothing_to_hold")
     return Steering(methods)

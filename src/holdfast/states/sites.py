@@ -183,8 +183,9 @@ def _point_of(
     output: Tensor,
     num_tokens: int,
 ) -> HookPoint | None:
-    """Returns the hook point of a module, given its output for this many tokens; None if the layout
-    of the output is not known.
+    """Returns the hook point of a module, given its output for this many tokens.
+
+    None if the layout of the output is not known.
     """
     if output.shape[0] != 1:
         return None

@@ -23,18 +23,18 @@ from holdfast.drift.run_identity import COMPATIBILITY as DRIFT_COMPATIBILITY
 from holdfast.drift.run_identity import identity_of_user_source
 from holdfast.errors import ModelError, UsageError, option
 from holdfast.methods import Ability, spec_of
-from holdfast.models.capabilities import supports
+from holdfast.models.capabilities import require_chat_model, supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, facts_about, require_chat_model
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import (
     CalibrationPlan,
     calibration_settings,
     choose_prompts,
-    conversations,
+    conversations_per_steering,
 )
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
@@ -88,8 +88,9 @@ def calibrate(
     plan: CalibrationPlan = CalibrationPlan(),
     running: drift.Running = drift.Running(),
 ) -> CalibrationRuns:
-    """Measures stability and capability without any method and at every point of the sweeps;
-    resumes what `out` holds.
+    """Measures stability and capability without any method and at every point of the sweeps.
+
+    Resumes what `out` holds.
 
     Args:
         model: plays both sides; the reading "likeliest" needs its log-probabilities of replies.
@@ -153,13 +154,13 @@ class _Questions:
     def _note_failure(self, run: records.OpenRun, failed_request: FailedRequest) -> None:
         """Notes a failed question as a failure of the conversation that it was asked in."""
         method, question = failed_request.key
-        conversation = question % conversations(self.suite, self.plan)
+        conversation = question % conversations_per_steering(self.suite, self.plan)
         run.note_failure(method, conversation, failed_request.why, failed_request.reason)
 
     def _questioners(self, breaker: CircuitBreaker) -> dict[str, Questioner]:
         """Makes the questioner of each steering, by its spec string."""
         cases = {case.id: case for case in self.suite.cases}
-        count = conversations(self.suite, self.plan)
+        count = conversations_per_steering(self.suite, self.plan)
         return {
             spec_of(methods): Questioner(
                 self.model, methods, cases, self.capability, self.plan, count, breaker
@@ -171,7 +172,7 @@ class _Questions:
         self, run: records.OpenRun, questioners: Mapping[str, Questioner], progress: Progress
     ) -> list[records.PendingBatch]:
         """Returns the batches that have questions left, and reports those that are finished."""
-        count = min(conversations(self.suite, self.plan), len(self.capability.items))
+        count = min(conversations_per_steering(self.suite, self.plan), len(self.capability.items))
         groups = records.batches(range(count), self.plan.batch)
         pending: list[records.PendingBatch] = []
         for name, questioner in questioners.items():

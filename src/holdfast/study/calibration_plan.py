@@ -144,10 +144,11 @@ class CalibrationPlan:
 def choose_prompts(
     suite: drift.Suite, ids: Sequence[str] = (), plan: CalibrationPlan = CalibrationPlan()
 ) -> drift.Suite:
-    """Returns the suite with the cases that a calibration uses: the named ones; or all cases if the
-    plan draws new pairs; or else one case per category, always the same ones.
+    """Returns the suite with the cases that a calibration uses.
 
-    A single case talks to the suite's personas, or to a user model without a prompt.
+    These are the named ones; or all cases if the plan draws new pairs; or else one case per
+    category, always the same ones. A single case talks to the suite's personas, or to a user model
+    without a prompt.
 
     Raises:
         UsageError: no case is named, only one is chosen, and the suite has others but no personas.
@@ -171,15 +172,16 @@ def choose_prompts(
     return dataclasses.replace(suite, cases=tuple(cases))
 
 
-def pairs_of(suite: drift.Suite) -> int:
-    """Returns how many conversations a draw makes: one per ordered pair of prompts, or for a single
-    prompt one per persona.
+def conversations_per_draw(suite: drift.Suite) -> int:
+    """Returns how many conversations a draw makes.
+
+    That is one per ordered pair of prompts, or for a single prompt one per persona.
     """
     count = len(suite.cases)
     return count * (count - 1) if count > 1 else max(1, len(suite.personas))
 
 
-def conversations(suite: drift.Suite, plan: CalibrationPlan) -> int:
+def conversations_per_steering(suite: drift.Suite, plan: CalibrationPlan) -> int:
     """Returns how many conversations every steering has.
 
     Raises:
@@ -187,7 +189,7 @@ def conversations(suite: drift.Suite, plan: CalibrationPlan) -> int:
     """
     if plan.conversations is not None:
         return plan.conversations
-    count = pairs_of(suite) * plan.draws
+    count = conversations_per_draw(suite) * plan.draws
     if count < 4:
         options = "--draws or --prompts" if len(suite.cases) > 1 else "--draws"
         verb = "makes" if plan.draws == 1 else "make"
@@ -202,36 +204,42 @@ def conversations(suite: drift.Suite, plan: CalibrationPlan) -> int:
 
 
 def usual_draws(suite: drift.Suite, out: Path | str) -> int:
-    """Returns the number of draws if the user gives none: that of the calibration in the folder, or
-    else enough for `USUAL_CONVERSATIONS`, and at least 5.
+    """Returns the number of draws if the user gives none.
+
+    That is the number of the calibration in the folder, or else enough for `USUAL_CONVERSATIONS`,
+    and at least 5.
     """
     folder = Path(out) / "capability"  # a dry run makes only stability/, with few conversations
     if (folder / MANIFEST).is_file():
         draws = read_run(folder).identity_as(CalibrationIdentity).plan.draws
         return CalibrationPlan().draws if draws is None else draws
-    return max(CalibrationPlan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
+    return max(CalibrationPlan().draws, _draws_for(USUAL_CONVERSATIONS, suite))
+
+
+def _draws_for(conversations: int, suite: drift.Suite) -> int:
+    """Returns how many draws make at least this many conversations per steering."""
+    return math.ceil(conversations / conversations_per_draw(suite))
 
 
 def why_too_small(
     suite: drift.Suite, questions: int, num_wanted: int, plan: CalibrationPlan
 ) -> str | None:
-    """Explains why a calibration of this size cannot recommend a setting, and what size could; None
-    if this size can.
+    """Explains why a calibration is too small to recommend a setting; None if it is not.
 
     Args:
         questions: how many questions the capability has.
-        num_wanted: how many were asked for.
+        num_wanted: how many the user wanted; a file may have fewer.
     """
-    number = conversations(suite, plan)
+    conversations = conversations_per_steering(suite, plan)
     if plan.conversations is not None:
         more_conversations = f"use --conversations {MIN_TO_RECOMMEND}"
     else:
-        more_conversations = f"use --draws {math.ceil(MIN_TO_RECOMMEND / pairs_of(suite))}"
+        more_conversations = f"use --draws {_draws_for(MIN_TO_RECOMMEND, suite)}"
     if questions < num_wanted:
         more_questions = "its file has no more; give --capability a longer one"
     else:
         more_questions = f"use --questions {MIN_TO_RECOMMEND}"
-    few_conversations = number < MIN_TO_RECOMMEND
+    few_conversations = conversations < MIN_TO_RECOMMEND
     few_questions = questions < MIN_TO_RECOMMEND
     if few_conversations and few_questions:
         template = _TOO_FEW_OF_BOTH
@@ -242,7 +250,7 @@ def why_too_small(
     else:
         return None
     return template.format(
-        conversations=number,
+        conversations=conversations,
         more_conversations=more_conversations,
         questions=questions,
         more_questions=more_questions,
@@ -255,7 +263,7 @@ def calibration_settings(suite: drift.Suite, plan: CalibrationPlan) -> drift.Set
     """Returns the protocol of the conversations under every steering, in the folder `stability`."""
     return drift.Settings(
         rounds=plan.rounds,
-        conversations=conversations(suite, plan),
+        conversations=conversations_per_steering(suite, plan),
         seed=plan.seed,
         sampling=plan.sampling,
         system_as=plan.system_as,

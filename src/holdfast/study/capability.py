@@ -313,7 +313,9 @@ def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> C
 
 
 def usual_capability(model: str, reading: str) -> str:
-    """Returns the capability that suits a model and a reading. Small models know many facts, but
-    can seldom name the letter of an option, as written answers require.
+    """Returns the capability that suits a model and a reading.
+
+    Small models know many facts, but can seldom name the letter of an option, as written answers
+    require.
     """
     return "knowledge" if model == "default" or reading == "written" else "facts"

@@ -189,8 +189,9 @@ def _next_reply(view: View, reply: Reply, scores: ReplyScores) -> NextReply:
 
 
 def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
-    """Adds up the tokens read and written for replies and for draws discarded before them; empty
-    unless all are counted.
+    """Adds up the tokens read and written for replies and for draws discarded before them.
+
+    Empty unless all are counted.
     """
     num_read = 0
     num_written = 0
@@ -198,8 +199,8 @@ def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
         for draw in (reply, *reply.discarded):
             if draw.usage is None:
                 return records.Tokens()
-            num_read += draw.usage[0]
-            num_written += draw.usage[1]
+            num_read += draw.usage.read
+            num_written += draw.usage.written
     return records.Tokens(read=num_read, written=num_written)
 
 

@@ -68,8 +68,9 @@ class Questioner:
         return sum(len(self.capability.numbers_in(number, self.count)) for number in conversations)
 
     async def ask(self, dialogs: Sequence[Conversation]) -> list[CapabilityConversation]:
-        """Asks the questions of these dialogs together, and returns their records; a dialog with an
-        unanswered question has none.
+        """Asks the questions of these dialogs together, and returns their records.
+
+        A dialog with an unanswered question has none.
         """
         start = time.monotonic()
         questions = [question for dialog in dialogs for question in self._questions_in(dialog)]
@@ -89,7 +90,8 @@ class Questioner:
         ]
 
     async def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
-        """Returns the log-probability of each dialog's last reply under the model without methods;
+        """Returns the log-probability of each dialog's last reply under the model without methods.
+
         None if the dialog has no reply, the reply is impossible, or the model reports none.
         """
         last_replies: list[LastReply | None] = [None for _ in dialogs]

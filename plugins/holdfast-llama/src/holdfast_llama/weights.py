@@ -232,19 +232,21 @@ class LayerMoves:
         moves = self.steered & (mass > 0) & (rest > 0)
         with np.errstate(all="ignore"):
             odds = mass * self.gain / rest
-            after = 1 / (1 + 1 / odds)
-            left = 1 / (1 + odds)
+            new_mass = 1 / (1 + 1 / odds)
+            new_rest = 1 / (1 + odds)
             if self.powers:
-                log = self.exponent * np.where(left < 0.5, np.log1p(-left), np.log(after))
-                raised = self.exponent != 1
-                after = np.where(raised, np.exp(log), after)
-                left = np.where(raised, -np.expm1(log), left)
+                log_mass = np.where(new_rest < 0.5, np.log1p(-new_rest), np.log(new_mass))
+                log_mass *= self.exponent
+                is_raised = self.exponent != 1
+                new_mass = np.where(is_raised, np.exp(log_mass), new_mass)
+                new_rest = np.where(is_raised, -np.expm1(log_mass), new_rest)
             if self.floors:
-                too_low = after < self.min_mass
-                after = np.where(too_low, self.min_mass, after)
-                left = np.where(too_low, self.max_rest, left)
-            outside = np.where(moves, left / rest, 1.0)
-            return outside.astype(np.float32), np.where(moves, after / mass, 1.0).astype(np.float32)
+                is_low = new_mass < self.min_mass
+                new_mass = np.where(is_low, self.min_mass, new_mass)
+                new_rest = np.where(is_low, self.max_rest, new_rest)
+            rest_factors = np.where(moves, new_rest / rest, 1.0)
+            span_factors = np.where(moves, new_mass / mass, 1.0)
+            return rest_factors.astype(np.float32), span_factors.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

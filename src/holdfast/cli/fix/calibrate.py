@@ -132,7 +132,7 @@ class _Setup:
     @property
     def title(self) -> str:
         """Describes the work in one line."""
-        conversations = calibration_plan.conversations(self.suite, self.plan)
+        conversations = calibration_plan.conversations_per_steering(self.suite, self.plan)
         return (
             f"{len(self.plan.steerings)} settings, each in"
             f" {count_of(conversations, 'conversation')} of {count_of(self.plan.rounds, 'round')},"

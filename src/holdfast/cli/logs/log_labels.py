@@ -15,7 +15,7 @@ from holdfast.analysis.measure_tests import Label
 from holdfast.cli.shared.notes import note, printable
 from holdfast.errors import UsageError
 from holdfast.logs.turn_labels import LabelAgreement, LabelFile, LabelTask
-from holdfast.measures.command_words import in_words
+from holdfast.measures.command_words import commands_in_words
 from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
@@ -121,7 +121,7 @@ def _measure_text(spec: Any) -> str:
 def _argument_text(key: str, value: Any) -> str:
     """An argument of a measure in words; "" if it would tell the reader nothing."""
     if isinstance(value, str) and _REGEX_SYNTAX.search(value):
-        return in_words(value) if key in _COMMANDS else ""
+        return commands_in_words(value) if key in _COMMANDS else ""
     if isinstance(value, list | tuple):
         return " or ".join(map(str, value))
     return str(value) if isinstance(value, str | int | float) else ""

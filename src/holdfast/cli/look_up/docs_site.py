@@ -1,9 +1,12 @@
-"""Writes the documentation as HTML files that need no network, for `holdfast docs --open`."""
+"""Writes the documentation as HTML files that need no network, for `holdfast docs --open`.
+
+docs/logs.md, with a link to suites.md#judges  ->  logs.html, with a link to suites.html#judges
+"""
 
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -11,8 +14,8 @@ from markdown_it.token import Token
 
 from holdfast.files import write_whole
 
-_FIRST = "index"  # the page that a browser opens first
-_ALTERNATIVE = "another cache with XDG_CACHE_HOME"
+_FIRST_PAGE = "index"
+_ALTERNATIVE = "another cache with XDG_CACHE_HOME"  # if the folder cannot be written
 _STYLE_FILE = Path(__file__).with_name("docs_site.css")
 # a link with a scheme, within the page, or from the root; any other leads to a file
 _KEPT_LINK = re.compile(r"[a-z]+:|#|/")
@@ -31,11 +34,11 @@ def write_site(pages: Mapping[str, Path], folder: Path) -> Path:
     texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
     titles = {name: text.splitlines()[0].removeprefix("# ") for name, text in texts.items()}
     for name, path in pages.items():
-        body, pictures = page_html(name, texts[name], titles, path.parent)
-        write_whole(folder / f"{name}.html", body, _ALTERNATIVE)
+        page, pictures = page_html(name, texts[name], titles, path.parent)
+        write_whole(folder / f"{name}.html", page, _ALTERNATIVE)
         for picture in pictures:
             write_whole(folder / picture, (path.parent / picture).read_bytes(), _ALTERNATIVE)
-    return folder / f"{_FIRST}.html"
+    return folder / f"{_FIRST_PAGE}.html"
 
 
 def page_html(
@@ -45,9 +48,13 @@ def page_html(
 
     A link to another page leads to that page's HTML. A file that the package does not contain, such
     as a source file or a record, is named rather than linked.
+
+    Args:
+        titles: the title of every page, by its name.
+        folder: that of the Markdown file.
     """
     body, pictures = _body_html(text, titles, folder)
-    names = sorted(titles, key=lambda page: (page != _FIRST, titles[page].lower()))
+    names = sorted(titles, key=lambda page: (page != _FIRST_PAGE, titles[page].lower()))
     links = "".join(f'<a href="{page}.html">{html.escape(titles[page])}</a>\n' for page in names)
     style = _STYLE_FILE.read_text(encoding="utf-8")
     head = (
@@ -61,24 +68,28 @@ def page_html(
 def _body_html(text: str, titles: Mapping[str, str], folder: Path) -> tuple[str, list[str]]:
     """Renders the text of a page, and lists the pictures that it shows."""
     markdown = MarkdownIt("commonmark").enable("table")
-    tokens = markdown.parse(text)
+    blocks = markdown.parse(text)
+    _add_anchors(blocks)
     pictures: list[str] = []
-    headings = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
-    anchors = _anchors(tokens[at + 1].content for at in headings)
-    for at, anchor in zip(headings, anchors, strict=True):
-        tokens[at].attrs["id"] = anchor
-    for token in tokens:
-        parts = token.children or []
-        for picture in (part for part in parts if part.type == "image"):
-            source = str(picture.attrs["src"])
-            if not source.startswith("../") and (folder / source).is_file():
-                pictures.append(source)
-            else:
-                _describe_picture(picture)
-        _relink(parts, titles)
-    body = markdown.renderer.render(tokens, markdown.options, {})
+    for block in blocks:
+        inline = block.children or []
+        pictures += _shown_pictures(inline, folder)
+        _relink(inline, titles)
+    body = markdown.renderer.render(blocks, markdown.options, {})
+    # a wide table scrolls in a box of its own
     body = body.replace("<table>", '<div class="table"><table>')
     return body.replace("</table>", "</table></div>"), pictures
+
+
+# Each of the functions below changes the tokens of a page in place.
+
+
+def _add_anchors(blocks: Sequence[Token]) -> None:
+    """Gives each heading an anchor; its text is in the token after its opening tag."""
+    headings = [number for number, block in enumerate(blocks) if block.type == "heading_open"]
+    anchors = _anchors(blocks[number + 1].content for number in headings)
+    for number, anchor in zip(headings, anchors, strict=True):
+        blocks[number].attrs["id"] = anchor
 
 
 def _anchors(headings: Iterable[str]) -> Iterator[str]:
@@ -96,25 +107,36 @@ def _anchors(headings: Iterable[str]) -> Iterator[str]:
         yield f"{anchor}_{number}" if number else anchor
 
 
-def _describe_picture(picture: Token) -> None:
-    """Replaces a picture that the package does not contain by its description."""
-    picture.type = "text"
-    picture.tag = ""
-    picture.attrs = {}
-    picture.content = f"[Picture, in the repository: {picture.content}]"
+def _shown_pictures(inline: Sequence[Token], folder: Path) -> list[str]:
+    """Returns the pictures that are beside the page; replaces all others by their descriptions."""
+    shown: list[str] = []
+    for picture in inline:
+        if picture.type != "image":
+            continue
+        source = str(picture.attrs["src"])
+        if not source.startswith("../") and (folder / source).is_file():
+            shown.append(source)
+        else:
+            picture.type = "text"
+            picture.tag = ""
+            picture.attrs = {}
+            picture.content = f"[Picture, in the repository: {picture.content}]"
+    return shown
 
 
-def _relink(parts: list[Token], titles: Mapping[str, str]) -> None:
-    """Makes links lead to the HTML pages, and turns links to files outside the package to text."""
-    # The tokens of a link are its opening tag, its text and its closing tag. The closing tag has to
-    # become what the opening one has become, and Markdown's links do not nest.
+def _relink(inline: Sequence[Token], titles: Mapping[str, str]) -> None:
+    """Makes links lead to the HTML pages, and turns links to files outside the package to text.
+
+    A link is an opening tag, its text and a closing tag, which has to be of the same kind. Links do
+    not nest in Markdown.
+    """
     tag = "a"
-    for part in parts:
-        if part.type == "link_open":
-            _relink_tag(part, titles)
-            tag = part.tag
-        elif part.type == "link_close":
-            part.tag = tag
+    for token in inline:
+        if token.type == "link_open":
+            _relink_tag(token, titles)
+            tag = token.tag
+        elif token.type == "link_close":
+            token.tag = tag
 
 
 def _relink_tag(opening: Token, titles: Mapping[str, str]) -> None:

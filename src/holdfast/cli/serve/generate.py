@@ -74,7 +74,7 @@ def run(arguments: GenerateArguments) -> None:
         marks=arguments.marks,
         continue_final_message=arguments.continue_final_message,
     )
-    _check_effect(request, arguments)
+    _refuse_without_effect(request, arguments)
     model = load_model(arguments)
     reply = _stream(model, request)
     if reply.stop_reason in NO_CONTENT:
@@ -106,7 +106,7 @@ def _read_messages(arguments: GenerateArguments) -> list[Message]:
     if arguments.messages:
         if arguments.system or arguments.user:
             raise UsageError("--messages is the whole chat; leave out --system and --user.")
-        return list(read_chat(arguments.messages, "--messages")["messages"])
+        return list(read_chat_file(arguments.messages, "--messages")["messages"])
     user = arguments.user
     if user is None:
         if sys.stdin.isatty():
@@ -118,12 +118,15 @@ def _read_messages(arguments: GenerateArguments) -> list[Message]:
     return [*messages, {"role": "user", "content": user}]
 
 
-def read_chat(name: str, source: str) -> dict[str, Any]:
+def read_chat_file(name: str, source: str) -> dict[str, Any]:
     """Reads a chat from a JSON file: a list of messages, or an object with "messages".
 
     Args:
         name: the file; "-" reads standard input.
         source: the option that names it, for the error.
+
+    Returns:
+        The object. Its other fields, and the messages themselves, are not checked.
     """
     cure = "give a JSON list of messages, each with a role and a content."
     try:
@@ -137,7 +140,7 @@ def read_chat(name: str, source: str) -> dict[str, Any]:
     return chat
 
 
-def _check_effect(request: Request, arguments: GenerateArguments) -> None:
+def _refuse_without_effect(request: Request, arguments: GenerateArguments) -> None:
     """Refuses options that could have no effect, before a model is loaded."""
     request.compiled.refuse_without_suite()
     if request.emphasis and not request.methods:
@@ -145,16 +148,18 @@ def _check_effect(request: Request, arguments: GenerateArguments) -> None:
             "Emphasis says what a method should stress, and there is no method; add --method, such"
             " as boost:factor=4."
         )
-    idle = request.compiled.lacking_target(
+    untargeted = request.compiled.lacking_target(
         prompted=has_prompt(request.messages),
         emphasised=bool(request.emphasis),
     )
-    if idle:
-        cure = "give --system, or --emphasis with a text of the chat"
-        if idle.needs_system_prompt:
+    if untargeted:
+        if untargeted.needs_system_prompt:
             cure = "give --system"
+        else:
+            cure = "give --system, or --emphasis with a text of the chat"
         raise UsageError(
-            f"--method {idle.spec} works on the system prompt, and this chat has none; {cure}."
+            f"--method {untargeted.spec} works on the system prompt, and this chat has none;"
+            f" {cure}."
         )
     if not arguments.marks and _has_marks(request.messages):
         note("asterisks are plain text here; with --marks, *like this* is emphasis.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, cast
 
 from holdfast.chat.emphasis import Part, TextRange, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
-from holdfast.cli.serve.generate import read_chat
+from holdfast.cli.serve.generate import read_chat_file
 from holdfast.cli.shared.command import naming_new_folders
 from holdfast.cli.shared.interrupts import Terminated
 from holdfast.cli.shared.notes import printable
@@ -91,7 +91,7 @@ class ChatDialog:
         Raises:
             UsageError: it is not a dialog, or its last message has no answer.
         """
-        dialog = read_chat(name, "--messages")
+        dialog = read_chat_file(name, "--messages")
         messages = tuple(
             read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
         )

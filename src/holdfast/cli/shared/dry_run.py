@@ -102,7 +102,7 @@ def _conversations_item(
         name = f"{name}, with {count} methods"
     replies = count_replies(run.suite, run.settings, run.cast.read(), run.numbers)
     compiled = map(methods.compile_methods, steerings)
-    retries = sum(retry.retries for each in compiled for retry in each.retries)
+    retries = sum(retry.retries for steering in compiled for retry in steering.retries)
     return WorkItem(name, count * len(run.numbers), left, count * replies, retries * replies)
 
 

@@ -19,7 +19,7 @@ from inspect_ai.model import (
 from inspect_ai.util import span
 
 from holdfast.chat.prompt import place_system
-from holdfast.drift.dialog import is_users
+from holdfast.drift.dialog import is_from_user_model
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.models.requests import Reply, Request
@@ -117,7 +117,7 @@ class Speakers:
     async def generate(self, request: Request) -> Reply:
         """Answers a request; see `Engine.generate`."""
         async with span(request.name):
-            return await (self.user if is_users(request) else self.agent).ask(request)
+            return await (self.user if is_from_user_model(request) else self.agent).ask(request)
 
     def forget(self, thread: Hashable) -> None:
         """Does nothing, as the speakers belong to a single conversation."""

@@ -116,7 +116,7 @@ class Actors:
         """Removes an actor that is lost; returns the reason in a few words."""
         import ray
 
-        reason = reason_of(loss)
+        reason = reason_lost(loss)
         if replica not in self.replicas:
             return reason
         ray.kill(replica.handle)  # it may only have been unreachable
@@ -230,7 +230,7 @@ def cause_of(error: Any, node: str) -> Exception:
     return error.cause
 
 
-def reason_of(error: Exception) -> str:
+def reason_lost(error: Exception) -> str:
     """Returns in a few words why an actor was lost, from Ray's message."""
     text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
     if missing := re.findall(r"ModuleNotFoundError: (No module named '[^']+')", text):

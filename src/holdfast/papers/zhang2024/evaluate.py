@@ -17,7 +17,7 @@ from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Method, read_methods
-from holdfast.models.capabilities import supports
+from holdfast.models.capabilities import require_chat_model, supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
 from holdfast.models.offered_steering import same_fingerprint
@@ -25,7 +25,6 @@ from holdfast.models.protocol import (
     ChatModel,
     Engine,
     facts_about,
-    require_chat_model,
     score_replies,
 )
 from holdfast.models.requests import Reply, Request
@@ -287,7 +286,7 @@ def _record(
     if reply is not None:
         fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
         if reply.usage is not None:
-            fields["tokens"] = TokenCounts(read=reply.usage[0], written=reply.usage[1])
+            fields["tokens"] = TokenCounts(read=reply.usage.read, written=reply.usage.written)
         if CATALOGUE[batch.task].fluent:
             fields["fluency"] = _round(fluency(reply.text))
     return TaskSample(

@@ -1,4 +1,9 @@
-"""Scores samples with every head steered on its own, in one of three ways."""
+"""Scores samples with every head steered on its own, in one of three ways.
+
+Continuations are compared in shared passes, in which heads share what steering one of them cannot
+change, or with one pass per head if a model's layers cannot be forwarded separately. Replies are
+generated.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,8 +65,69 @@ class Scorer(Protocol):
         """Scores every sample unsteered, and with each head steered."""
 
 
+def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:
+    """The scorer for samples.
+
+    Args:
+        shares_passes: the result of `can_share_passes` for all samples of the profile.
+    """
+    if isinstance(material.samples[0], ReplySample):
+        return ReplyScorer(material)
+    if shares_passes:
+        return SharedPassScorer(material, HeadPasses(material.model.hf_model))
+    return PlainPassScorer(material)
+
+
+async def can_share_passes(material: Material) -> bool:
+    """Whether shared passes score the shortest sample as the model itself does.
+
+    The first head of the first layer and that of the last are compared.
+    """
+    model = material.model
+    if isinstance(material.samples[0], ReplySample):
+        return False
+    if not (model.reuses_cache and model.runner.sees_all and _have_same_factors(material)):
+        return False
+    lengths = [len(prompt.token_ids) for prompt in material.prompts]
+    shortest = material.only([lengths.index(min(lengths))])
+    heads = [(0, 0), (model.shape.layers - 1, 0)]
+    plain_scores = {
+        head: (await _plain_scores(shortest, steering))[0].log_probabilities
+        for head, steering in shortest.methods(heads).items()
+    }
+    try:
+        passes = SharedPassScorer(shortest, HeadPasses(model.hf_model)).pass_scores(heads)
+        shared_scores = {head: scores[0] for head, scores in passes}
+    except _UNFIT_ERRORS as error:
+        if ran_out_of_memory(error):
+            raise
+        return False
+    tolerance = _TOLERANCE if model.hf_model.dtype.itemsize >= 4 else _TOLERANCE_IN_HALF
+    return all(
+        _are_close(shared_scores[head], plain_scores[head], tolerance) for head in plain_scores
+    )
+
+
+def _have_same_factors(material: Material) -> bool:
+    """Whether prompts and continuations of all lengths have the same rotary factors."""
+    shortest = min(len(prompt.token_ids) for prompt in material.prompts)
+    longest = max(
+        len(prompt.token_ids) + max(map(len, prompt.continuations)) - 1  # the last predicts nothing
+        for prompt in material.prompts
+    )
+    return longest in material.model.runner.rotary.like(shortest)
+
+
+def _are_close(values: Sequence[float], expected: Sequence[float], tolerance: float) -> bool:
+    """Whether values differ little from others; False if any is NaN."""
+    return all(
+        abs(value - other) <= tolerance * max(1.0, abs(other))
+        for value, other in zip(values, expected, strict=True)
+    )
+
+
 @dataclass(frozen=True)
-class SharedPasses:
+class SharedPassScorer:
     """Compares continuations; heads share what steering one of them cannot change."""
 
     material: Material
@@ -71,14 +137,17 @@ class SharedPasses:
         return self.passes.groups(self.material.prompts)
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        methods = {head: self.material.plan.steering(head) for head in heads}
-        passes = self.passes.scores(self.material.prompts, methods)
-        samples = _sample_scores(self.material, passes)
+        samples = _compare(self.material, self.pass_scores(heads))
         return ScoredSamples(samples, round(self.passes.forwarded))
+
+    def pass_scores(self, heads: Sequence[Head]) -> Iterator[PassScores]:
+        """The log-probabilities of all continuations: unsteered, then by the head steered."""
+        methods = {head: self.material.plan.steering(head) for head in heads}
+        return self.passes.scores(self.material.prompts, methods)
 
 
 @dataclass(frozen=True)
-class PlainPasses:
+class PlainPassScorer:
     """Compares continuations one head at a time, if layers cannot be forwarded separately."""
 
     material: Material
@@ -90,70 +159,32 @@ class PlainPasses:
         passes: list[PassScores] = []
         tokens = 0
         for head, steering in self.material.methods(heads).items():
-            plain_scores = await _plain_scores(self.material, steering)
-            passes.append(PassScores(head, [sample.log_probabilities for sample in plain_scores]))
-            tokens += sum(sample.forwarded for sample in plain_scores)
-        return ScoredSamples(_sample_scores(self.material, passes), tokens)
-
-
-async def can_share_passes(material: Material) -> bool:
-    """Whether `SharedPasses` scores the shortest sample as the model itself does."""
-    model = material.model
-    if isinstance(material.samples[0], ReplySample):
-        return False
-    if not (model.reuses_cache and model.runner.sees_all and _have_same_factors(material)):
-        return False
-    heads = [(0, 0), (model.shape.layers - 1, 0)]
-    lengths = [len(prompt.token_ids) for prompt in material.prompts]
-    shortest = material.only([lengths.index(min(lengths))])
-    plain = {
-        head: (await _plain_scores(shortest, steering))[0].log_probabilities
-        for head, steering in shortest.methods(heads).items()
-    }
-    try:
-        methods = {head: material.plan.steering(head) for head in heads}
-        shared = dict(HeadPasses(model.hf_model).scores(shortest.prompts, methods))
-    except _UNFIT_ERRORS as error:
-        if ran_out_of_memory(error):
-            raise
-        return False
-    limit = _TOLERANCE if model.hf_model.dtype.itemsize >= 4 else _TOLERANCE_IN_HALF
-    return all(
-        abs(value - other) <= limit * max(1.0, abs(other))  # false for NaN
-        for head in plain
-        for value, other in zip(shared[head][0], plain[head], strict=True)
-    )
-
-
-def _have_same_factors(material: Material) -> bool:
-    """Whether prompts and continuations of all lengths have the same rotary factors."""
-    lengths = [len(prompt.token_ids) for prompt in material.prompts]
-    longest = max(
-        len(prompt.token_ids) + max(map(len, prompt.continuations)) - 1  # the last predicts nothing
-        for prompt in material.prompts
-    )
-    return longest in material.model.runner.rotary.like(min(lengths))
+            scored = await _plain_scores(self.material, steering)
+            passes.append(PassScores(head, [sample.log_probabilities for sample in scored]))
+            tokens += sum(sample.forwarded for sample in scored)
+        return ScoredSamples(_compare(self.material, passes), tokens)
 
 
 async def _plain_scores(material: Material, steering: CompiledMethods) -> list[Scored]:
+    """The log-probabilities of all continuations under some methods."""
     requests = [replace(request, methods=steering.methods) for request in material.requests]
     continuations = [sample.continuations for sample in _continuation_samples(material)]
     return await material.model.session().score(requests, continuations)
 
 
-def _sample_scores(material: Material, passes: Iterable[PassScores]) -> list[SampleScores]:
+def _compare(material: Material, passes: Iterable[PassScores]) -> list[SampleScores]:
     """The scores of samples, from the log-probabilities of their continuations by head."""
     samples = _continuation_samples(material)
     scores: list[dict[Head | None, float]] = [{} for _ in samples]
-    for head, log_probabilities in passes:
-        for scores_of_sample, sample, options in zip(
-            scores, samples, log_probabilities, strict=True
+    for head, by_sample in passes:
+        for sample, log_probabilities, scores_of_sample in zip(
+            samples, by_sample, scores, strict=True
         ):
-            right = options[sample.right]
+            right = log_probabilities[sample.right]
             if material.plan.by == "probability":
                 scores_of_sample[head] = right
             else:
-                scores_of_sample[head] = float(right == max(options))
+                scores_of_sample[head] = float(right == max(log_probabilities))
     return list(map(SampleScores, scores))
 
 
@@ -161,15 +192,15 @@ def _continuation_samples(material: Material) -> list[ContinuationSample]:
     return [sample for sample in material.samples if isinstance(sample, ContinuationSample)]
 
 
-class _Ticket(NamedTuple):
-    """A reply that is being generated: to which sample, and with which head steered."""
+class _SteeredReply(NamedTuple):
+    """The reply that a request generates: to which sample, and with which head steered."""
 
     number: int  # of the sample
     head: Head | None  # None if none is steered
 
 
 @dataclass(frozen=True)
-class Replies:
+class ReplyScorer:
     """Scores replies: all samples with all heads are one batch, forwarded from the span on."""
 
     material: Material
@@ -180,21 +211,20 @@ class Replies:
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
         """Scores every sample under every head, with all requests in one scheduler."""
         model = self.material.model
-        samples = self.material.samples
-        scores: list[dict[Head | None, float]] = [{} for _ in samples]
-        replies: list[dict[Head | None, str]] = [{} for _ in samples]
         scheduler = model.scheduler()
         # a request for every sample and head; those of a sample are adjacent
-        tickets: dict[RequestState, _Ticket] = {}
+        pending: dict[RequestState, _SteeredReply] = {}
         tokens = 0
         for number, prompt in enumerate(self.material.prompts):
-            prefix = self._before_span(prompt)
+            prefix = self._prefix_before_span(prompt)
             tokens += 0 if prefix is None else len(prefix.token_ids)
             for head, request in self._requests(prompt, prefix, heads):
-                tickets[scheduler.submit(request)] = _Ticket(number, head)
-        while tickets:
+                pending[scheduler.submit(request)] = _SteeredReply(number, head)
+        scores: list[dict[Head | None, float]] = [{} for _ in self.material.samples]
+        replies: list[dict[Head | None, str]] = [{} for _ in self.material.samples]
+        while pending:
             for state in scheduler.step():
-                number, head = tickets.pop(state)
+                number, head = pending.pop(state)
                 state.require_reply()
                 text = str(model.tokenizer.decode(state.token_ids, skip_special_tokens=True))
                 replies[number][head] = text
@@ -203,6 +233,7 @@ class Replies:
         return ScoredSamples(list(map(SampleScores, scores, replies)), tokens)
 
     def _score_of(self, number: int, text: str) -> float:
+        """The score of a reply to a sample; refuses one that is not finite."""
         sample = self.material.samples[number]
         assert isinstance(sample, ReplySample)
         score = float(sample.score(text))
@@ -224,7 +255,7 @@ class Replies:
             steered = TokenPrompt.after(prefix, prompt.token_ids, prompt.span, steering)
             yield head, TokenRequest((steered,), sampling=sampling)
 
-    def _before_span(self, prompt: ScoredPrompt) -> CachedPrefix | None:
+    def _prefix_before_span(self, prompt: ScoredPrompt) -> CachedPrefix | None:
         """The tokens before the span, which steering leaves as they are; None if not shareable."""
         model = self.material.model
         count = prompt.num_before_span
@@ -234,16 +265,3 @@ class Replies:
         request = TokenRequest((beginning,), keep=True)
         (scored,) = score_requests(model.runner, [request], [[(0,)]], model.batch_size)
         return CachedPrefix(beginning.token_ids, beginning.span, UNSTEERED, scored.kv[0])
-
-
-def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:
-    """The scorer for samples.
-
-    Args:
-        shares_passes: the result of `can_share_passes` for all samples of the profile.
-    """
-    if isinstance(material.samples[0], ReplySample):
-        return Replies(material)
-    if shares_passes:
-        return SharedPasses(material, HeadPasses(material.model.hf_model))
-    return PlainPasses(material)

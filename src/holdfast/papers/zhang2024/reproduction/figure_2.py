@@ -63,14 +63,14 @@ def figure_2(study: Study) -> Figure:
     images: list[Path] = []
     claims: list[Claim] = []
     for task in study.setup.tasks:
-        scores = _ask(study, task)
+        scores = _measure(study, task)
         images += _draw(task, scores, study.setup.out / "figures" / f"2-{task}")
         claims += _claims(task, scores)
     return Figure("2", _TITLE, _HOW, images=tuple(images), claims=tuple(claims))
 
 
-def _ask(study: Study, task: str) -> _Scores:
-    """Asks the test samples of a task; the scores of single heads come from its profile."""
+def _measure(study: Study, task: str) -> _Scores:
+    """Answers the test samples of a task; the scores of single heads come from its profile."""
     shape = study.setup.model.shape
     all_heads = pasta_on(None)
     multi_task = pasta_on(study.heads["multi-task", task])

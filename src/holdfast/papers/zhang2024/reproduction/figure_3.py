@@ -1,8 +1,11 @@
 """Figure 3 of the paper: how many heads are steered, and how strongly (alpha)."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,10 @@ from holdfast.papers.zhang2024.reproduction.comparisons import judge_within_reac
 from holdfast.papers.zhang2024.reproduction.reproduction_setup import pasta_on
 from holdfast.papers.zhang2024.reproduction.study import Study, values_of
 from holdfast.report.figures import COLOURS, legend_below, means, panels, save, styled, whiskers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 _HOW = "Heads shared by the best k of all tasks, for every k; alpha on the heads of Table 1."
 _ROBUST = 0.1  # a metric that changes by less than this is called robust
@@ -29,7 +36,7 @@ class _Results:
 
     scores_by_size: Mapping[int, TaskScores]  # by the number of heads, ascending
     scores_by_alpha: Mapping[float, TaskScores]  # descending: a smaller alpha is stronger
-    all: Sequence[TaskScores]  # these, and zero-shot
+    all_scores: Sequence[TaskScores]  # these, and zero-shot
 
 
 def figure_3(study: Study) -> Figure:
@@ -38,7 +45,7 @@ def figure_3(study: Study) -> Figure:
     claims: list[Claim] = []
     folder = study.setup.out / "figures"
     for task in study.setup.instruction_tasks:
-        results = _ask(study, task)
+        results = _measure(study, task)
         images += _draw(
             f"{task}: how many heads are steered",
             "heads",
@@ -56,8 +63,8 @@ def figure_3(study: Study) -> Figure:
     return Figure("3", title, _HOW, images=tuple(images), claims=tuple(claims))
 
 
-def _ask(study: Study, task: str) -> _Results:
-    """Asks the test samples of a task, for every number of heads and every alpha."""
+def _measure(study: Study, task: str) -> _Results:
+    """Answers the test samples of a task, for every number of heads and every alpha."""
     heads = study.heads["multi-task", task]
     sizes = [pasta_on(candidate) for candidate in study.candidates("multi-task", task)]
     alphas = [Pasta(alpha, heads) for alpha in study.setup.scale.alphas]
@@ -67,7 +74,7 @@ def _ask(study: Study, task: str) -> _Results:
     return _Results(
         scores_by_size=dict(sorted(scores_by_size.items())),
         scores_by_alpha=dict(sorted(scores_by_alpha.items(), reverse=True)),
-        all=answers.all,
+        all_scores=answers.all,
     )
 
 
@@ -77,43 +84,41 @@ def _claims(task: str, results: _Results) -> Sequence[Claim]:
         *_size_claims(task, results.scores_by_size),
         _alpha_claim(task, results.scores_by_alpha),
     ]
-    return judge_within_reach(claims, task, *map(values_of, results.all))
+    return judge_within_reach(claims, task, *map(values_of, results.all_scores))
 
 
 def _size_claims(task: str, scores_by_size: Mapping[int, TaskScores]) -> list[Claim]:
     """The claims that more heads are better, and that too many cost the answer; [] for one size."""
     sizes = list(scores_by_size)
-    fewest_heads = sizes[0]
+    fewest = sizes[0]
     middle = sizes[len(sizes) // 2]
-    most_heads = sizes[-1]
+    most = sizes[-1]
     claims = []
     if len(sizes) > 1:
-        metric = scores_by_size[most_heads].main_metric
-        gain = paired_difference(
-            scores_by_size[most_heads].scores[metric], scores_by_size[fewest_heads].scores[metric]
-        )
-        claims.append(
-            claim_that(
-                f"{task}: the more heads, the more closely the instruction is followed.",
-                gain,
-                sign=+1,
-                quantity=f"{metric.capitalize()}, {most_heads} heads less {fewest_heads}:",
-            )
-        )
+        text = f"{task}: the more heads, the more closely the instruction is followed."
+        metric = scores_by_size[most].main_metric
+        claims.append(_size_claim(text, scores_by_size, metric, most, fewest, sign=+1))
     if len(sizes) > 2 and task == _TASK_WITH_ANSWERS:
-        metric = _ANSWER_METRIC
-        lost = paired_difference(
-            scores_by_size[most_heads].scores[metric], scores_by_size[middle].scores[metric]
-        )
-        claims.append(
-            claim_that(
-                f"{task}: too many heads cost the quality of the answer.",
-                lost,
-                sign=-1,
-                quantity=f"{metric.capitalize()}, {most_heads} heads less {middle}:",
-            )
-        )
+        text = f"{task}: too many heads cost the quality of the answer."
+        claims.append(_size_claim(text, scores_by_size, _ANSWER_METRIC, most, middle, sign=-1))
     return claims
+
+
+def _size_claim(
+    text: str,
+    scores_by_size: Mapping[int, TaskScores],
+    metric: str,
+    more: int,
+    fewer: int,
+    *,
+    sign: int,
+) -> Claim:
+    """Judges a claim that more heads score higher than fewer (`sign` +1), or lower (-1)."""
+    difference = paired_difference(
+        scores_by_size[more].scores[metric], scores_by_size[fewer].scores[metric]
+    )
+    quantity = f"{metric.capitalize()}, {more} heads less {fewer}:"
+    return claim_that(text, difference, sign, quantity)
 
 
 def _alpha_claim(task: str, scores_by_alpha: Mapping[float, TaskScores]) -> Claim:
@@ -139,39 +144,46 @@ def _draw(title: str, xlabel: str, results: Mapping[str, TaskScores], file: Path
     """
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.6)
-        ticks = np.arange(len(results))
-        metrics = next(iter(results.values())).scores
-        for colour, metric in zip(COLOURS[1:], metrics, strict=False):
-            scores = [estimate(result.scores[metric], SCORES) for result in results.values()]
-            axis.errorbar(
-                ticks,
-                means(scores),
-                whiskers(scores),
-                marker="o",
-                markersize=4,
-                elinewidth=0.8,
-                linewidth=1.3,
-                color=colour,
-                label=metric,
-            )
+        _draw_metrics(axis, list(results.values()))
         axis.set(title=title, xlabel=xlabel, ylabel="share of the samples", ylim=(-0.03, 1.03))
-        axis.set_xticks(ticks, list(results))
+        axis.set_xticks(np.arange(len(results)), list(results))
         handles, labels = axis.get_legend_handles_labels()
         fluencies = np.array([result.fluency for result in results.values()], dtype=float)
         if not np.isnan(fluencies).all():
-            right = axis.twinx()
-            (line,) = right.plot(
-                ticks,
-                fluencies,
-                "s--",
-                label="fluency",
-                markersize=4,
-                linewidth=1.0,
-                color=COLOURS[0],
-            )
-            right.set(ylabel="fluency, bits", ylim=(0, 1.1 * np.nanmax(fluencies)))
-            right.grid(visible=False)
-            handles.append(line)
+            handles.append(_draw_fluency(axis.twinx(), fluencies))
             labels.append("fluency")
         legend_below(figure, handles, labels, columns=3)
         return pngs(save({file.name: figure}, file.parent))
+
+
+def _draw_metrics(axis: Axes, results: Sequence[TaskScores]) -> None:
+    """Draws a curve with intervals for each metric of the task."""
+    for colour, metric in zip(COLOURS[1:], results[0].scores, strict=False):
+        scores = [estimate(result.scores[metric], SCORES) for result in results]
+        axis.errorbar(
+            np.arange(len(results)),
+            means(scores),
+            whiskers(scores),
+            marker="o",
+            markersize=4,
+            elinewidth=0.8,
+            linewidth=1.3,
+            color=colour,
+            label=metric,
+        )
+
+
+def _draw_fluency(axis: Axes, fluencies: np.ndarray) -> Line2D:
+    """Draws a dashed curve without intervals; returns it for the legend."""
+    (line,) = axis.plot(
+        np.arange(len(fluencies)),
+        fluencies,
+        "s--",
+        label="fluency",
+        markersize=4,
+        linewidth=1.0,
+        color=COLOURS[0],
+    )
+    axis.set(ylabel="fluency, bits", ylim=(0, 1.1 * np.nanmax(fluencies)))
+    axis.grid(visible=False)
+    return line
