@@ -245,7 +245,7 @@ def test_freed_memory_is_given_back_when_there_may_be_much(monkeypatch, count, r
     monkeypatch.setattr(
         decoder,
         "release_freed_memory",
-        lambda: given_back.append("prefilled" if len(scheduler._decoder) else "closed"),
+        lambda: given_back.append("prefilled" if len(scheduler.decoder) else "closed"),
     )
     prompt = TokenPrompt(tuple(range(6, 106)), (False,) * 100)
     for seed in range(count):
@@ -471,9 +471,9 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     token_counts, limits, waiting_seeds = [0] * 6, [], []
     while len(scheduler):
         scheduler.step()
-        limits.append(scheduler.limit)
+        limits.append(scheduler.max_sequences)
         if scheduler.halvings:
-            waiting_seeds.append([state.request.seed for state in scheduler._running])
+            waiting_seeds.append([state.request.seed for state in scheduler.running])
         for n, handle in enumerate(handles):
             assert len(handle.token_ids) >= token_counts[n]
             token_counts[n] = len(handle.token_ids)
@@ -528,7 +528,7 @@ def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
     while len(scheduler):
         scheduler.step()
         sizes.append(scheduler.prefix_cache.size)
-        limits.append(scheduler.limit)
+        limits.append(scheduler.max_sequences)
     assert 0 in sizes and limits[sizes.index(0)] == 8  # first failure; the second halves the limit
     assert scheduler.halvings == [3]
     assert all(handle.stop_reason and handle.token_ids for handle in handles)
@@ -577,7 +577,7 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     before = sum(name in ("RequestState", "RenderedRequest") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
-    assert session.stepped._scheduler.prefix_cache.size <= 100_000 and not session.stepped._open
+    assert session.stepped.scheduler.prefix_cache.size <= 100_000 and not session.stepped.open
     tensors, rows = zip(*counts, strict=True)
     assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= before + 16
 

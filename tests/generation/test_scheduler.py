@@ -79,10 +79,10 @@ def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
     scheduler.step()
     scheduler.step()
-    before = len(scheduler._decoder)
+    before = len(scheduler.decoder)
     scheduler.cancel(handles[1])  # running
     scheduler.cancel(handles[4])  # waiting
-    assert len(scheduler._decoder) == before - (2 if methods else 1)
+    assert len(scheduler.decoder) == before - (2 if methods else 1)
     finish(scheduler)
     for n in (1, 4):
         assert handles[n].done and handles[n].cancelled

@@ -240,17 +240,17 @@ def facts_about(model: object) -> dict[str, object]:
 
 
 @runtime_checkable
-class LimitsRows(Protocol):
+class HasMemoryLimit(Protocol):
     """An engine that answers fewer requests at once after its device has run out of memory."""
 
     @property
-    def rows_at_most(self) -> int | None:
+    def reduced_max_sequences(self) -> int | None:
         """How many it answers at once since then; None if memory never ran out."""
 
 
-def rows_at_most(engine: Engine) -> int | None:
-    """The limit of an engine that has one now (`LimitsRows`); None for any other engine."""
-    return engine.rows_at_most if isinstance(engine, LimitsRows) else None
+def reduced_max_sequences(engine: Engine) -> int | None:
+    """The limit of an engine that has one now (`HasMemoryLimit`); None for any other engine."""
+    return engine.reduced_max_sequences if isinstance(engine, HasMemoryLimit) else None
 
 
 class ScoresReplies(Protocol):

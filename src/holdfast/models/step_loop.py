@@ -173,7 +173,7 @@ class StepLoop(Generic[HandleT]):
                     continue
                 for _ in range(_NUM_YIELDS if any_ended else 1):
                     await asyncio.sleep(0)
-                updates = self._advance()
+                updates = self._submit_and_step()
                 self._report(updates)
                 any_ended = any(update.outcome is not None for update in updates.values())
         except Exception as error:  # a bug, since the error of a step only ends its requests
@@ -197,13 +197,13 @@ class StepLoop(Generic[HandleT]):
         """Makes steps as long as there is anything to do, without waiting for the event loop."""
         while self._new or self._abandoned or self._submitted:
             by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[HandleT], ReplyUpdate]] = {}
-            for waiter, update in self._advance().items():
+            for waiter, update in self._submit_and_step().items():
                 by_loop.setdefault(waiter.reply.get_loop(), {})[waiter] = update
             for loop, updates in by_loop.items():
                 with suppress(RuntimeError):  # the loop is closed, so no task waits there
                     loop.call_soon_threadsafe(self._report, updates)
 
-    def _advance(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
+    def _submit_and_step(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
         """Cancels abandoned requests, submits new ones, and makes a step."""
         while self._abandoned:
             self._free(self._abandoned.popleft())
