@@ -217,8 +217,8 @@ class Scheduler:
         """Queues all running requests again after memory ran out.
 
         Makes room by dropping shared prefixes or, if that was done recently, by halving
-        `max_sequences`.
-        Returns the requests that ended: all of them if memory ran out with a single one.
+        `max_sequences`. Returns the requests that ended: all of them if memory ran out with a
+        single one.
         """
         states = self.running
         self.running = []
@@ -245,7 +245,7 @@ class Scheduler:
         return []
 
     def _regrow(self) -> None:
-        """Raises a halved `max_sequences` again after enough steps without running out of memory."""
+        """Raises `max_sequences` again, enough steps after memory ran out."""
         if self.serving is None or not self.halvings or self.max_sequences >= self.batch_size:
             return
         self._steps_since_resize += 1
