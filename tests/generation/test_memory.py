@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 from fast_set import only_fast
-from tiny import chat, model, tokenizer
+from tiny import chat, model, scheduler_of, tokenizer
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
@@ -241,7 +241,7 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     ids=["little", "four slots closed", "600 tokens prefilled"],
 )
 def test_freed_memory_is_given_back_when_there_may_be_much(monkeypatch, count, releases):
-    scheduler, given_back = replace(model(), stop_ids=frozenset()).scheduler(), []
+    scheduler, given_back = scheduler_of(replace(model(), stop_ids=frozenset())), []
     monkeypatch.setattr(
         decoder,
         "release_freed_memory",
@@ -438,7 +438,7 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
 def serving(tiny, limit=0, **how):
     """A scheduler as in a server, and the states of six requests."""
     shared = PrefixCache(limit, pieces=True)
-    scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
+    scheduler = scheduler_of(replace(tiny, batch_size=8), Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(2.0, 1.0, 60)
     states = []
     for n, methods in enumerate(WAYS):
@@ -489,7 +489,7 @@ def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner,
     tiny = replace(model(dtype="float64"), stop_ids=frozenset())
 
     def finished():
-        scheduler, session = tiny.scheduler(), tiny.session()
+        scheduler, session = scheduler_of(tiny), tiny.session()
         requests = [
             Request(chat("be nice", "hello"), (), Sampling(2.0, 1.0, 8), seed=n, trace=True)
             for n in range(3)

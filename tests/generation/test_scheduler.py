@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from method_examples import Broken
-from tiny import LONG, chat, make_requests, model
+from tiny import LONG, chat, make_requests, model, scheduler_of
 
 from holdfast import Guidance, Request
 from holdfast.errors import ModelError
@@ -27,7 +27,7 @@ def test_a_row_has_its_tokens_as_soon_as_they_are_drawn():
     tiny = model()
     requests = make_requests(3)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    scheduler = tiny.scheduler()
+    scheduler = scheduler_of(tiny)
     handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
     for count in range(1, 4):
         scheduler.step()
@@ -42,7 +42,7 @@ def test_a_row_that_is_too_long_ends_without_affecting_others():
     requests = make_requests(2)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests.insert(1, Request(chat("talk about cheese", "hello " * 600), sampling=LONG))
-    scheduler = tiny.scheduler()
+    scheduler = scheduler_of(tiny)
     handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
     finish(scheduler)
     assert handles[1].stop_reason == "context" and handles[1].token_ids == []
@@ -56,7 +56,7 @@ def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how,
     requests = make_requests(4)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests[2] = replace(requests[2], methods=(Broken(how), *beside))
-    scheduler = tiny.scheduler()
+    scheduler = scheduler_of(tiny)
     named_requests = [replace(request, name=f"Request {n}") for n, request in enumerate(requests)]
     handles = [scheduler.submit(row) for row in rows_of(tiny, named_requests)]
     finish(scheduler)
@@ -75,7 +75,7 @@ def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     tiny = model()
     requests = make_requests(5, methods)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    scheduler = replace(tiny, batch_size=8 if methods else 4).scheduler()
+    scheduler = scheduler_of(replace(tiny, batch_size=8 if methods else 4))
     handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
     scheduler.step()
     scheduler.step()

@@ -21,11 +21,10 @@ from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
 from holdfast.generation.logits import StepOutputs, constrain, process
 from holdfast.generation.memory import ran_out_of_memory, release_freed_memory
-from holdfast.generation.model_runner import ModelRunner
+from holdfast.generation.model_runner import ModelRunner, Output
 from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.saved_kv import SavedKV
 from holdfast.generation.token_requests import RequestState, TokenMass, TokenSequence
-from holdfast.generation.transformers_runner import Output
 
 # How many slots are closed, or tokens prefilled, before freed memory is given back. Tensors of a
 # pass differ in size from those of the last one, so the freed memory that glibc keeps grows to as

@@ -69,9 +69,6 @@ class SessionModel(ChatModel, Protocol):
     def runner(self) -> ModelRunner:
         """The model as the engine sees it."""
 
-    def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """Makes a scheduler without requests."""
-
 
 class ThreadCache:
     """Keeps the prefixes of each thread, with at most `limit` bytes of keys and values in all.
@@ -215,13 +212,14 @@ class SteppedModel:
         self.open: dict[RequestState, OpenRequest] = {}
 
     def _new_scheduler(self) -> Scheduler:
-        if not self._long_lived:
-            return self._model.scheduler()
-        runner = self._model.runner
-        prefixes = PrefixCache(
-            self._model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
-        )
-        return self._model.scheduler(Serving(prefixes))
+        model = self._model
+        runner = model.runner
+        serving = None
+        if self._long_lived:
+            serving = Serving(
+                PrefixCache(model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary)
+            )
+        return Scheduler(runner, model.stop_ids, model.batch_size, serving)
 
     def submit(self, rendered: RenderedRequest, *, streamed: bool = False) -> RequestState:
         """Queues a request; `step` answers it together with all others.

@@ -15,7 +15,6 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored
-from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import (
     Ability,
     Method,
@@ -125,10 +124,6 @@ class LlamaModel(Generates):
     def session(self, *, long_lived: bool = False) -> LocalSession:
         """Opens a session; see `LocalModel.session`."""
         return LocalSession(self, long_lived=long_lived)
-
-    def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """Returns a new scheduler for this model, without requests."""
-        return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in order."""

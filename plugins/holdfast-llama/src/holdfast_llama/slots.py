@@ -21,8 +21,8 @@ import torch
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
 from holdfast.generation.batch import SequenceGroup
+from holdfast.generation.model_runner import Output
 from holdfast.generation.token_requests import TokenSequence
-from holdfast.generation.transformers_runner import Output
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow
 

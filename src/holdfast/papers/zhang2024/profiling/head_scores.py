@@ -10,6 +10,7 @@ from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.reply_scoring import Scored, score_requests
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.saved_kv import CachedPrefix
+from holdfast.generation.scheduler import Scheduler
 from holdfast.generation.token_requests import RequestState, TokenPrompt, TokenRequest
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
@@ -183,7 +184,7 @@ class Replies:
         samples = self.material.samples
         scores: list[dict[Head | None, float]] = [{} for _ in samples]
         replies: list[dict[Head | None, str]] = [{} for _ in samples]
-        scheduler = model.scheduler()
+        scheduler = Scheduler(model.runner, model.stop_ids, model.batch_size)
         # a request for every sample and head; those of a sample are adjacent
         tickets: dict[RequestState, _Ticket] = {}
         tokens = 0
