@@ -1,4 +1,8 @@
-"""The protocols of chat models and engines, whether they run here or behind an endpoint."""
+"""The protocols of chat models and engines, whether they run here or behind an endpoint.
+
+A model from elsewhere has the members of `ChatModel`, and opens an `Engine`; the protocols after
+these two are optional.
+"""
 
 from __future__ import annotations
 
