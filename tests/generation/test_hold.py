@@ -133,13 +133,13 @@ def test_given_replies_are_scored_under_the_floors():
 def submitted_rows(monkeypatch, session):
     """Records the rows that a session submits, in order."""
     rows = []
-    submit = session.stepped._scheduler.submit
+    submit = session.stepped.scheduler.submit
 
     def count(row):
         rows.append(row)
         return submit(row)
 
-    monkeypatch.setattr(session.stepped._scheduler, "submit", count)
+    monkeypatch.setattr(session.stepped.scheduler, "submit", count)
     return rows
 
 

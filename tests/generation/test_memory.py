@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 from fast_set import only_fast
-from tiny import chat, model, tokenizer
+from tiny import chat, model, scheduler_of, tokenizer
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
@@ -241,11 +241,11 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     ids=["little", "four slots closed", "600 tokens prefilled"],
 )
 def test_freed_memory_is_given_back_when_there_may_be_much(monkeypatch, count, releases):
-    scheduler, given_back = replace(model(), stop_ids=frozenset()).scheduler(), []
+    scheduler, given_back = scheduler_of(replace(model(), stop_ids=frozenset())), []
     monkeypatch.setattr(
         decoder,
         "release_freed_memory",
-        lambda: given_back.append("prefilled" if len(scheduler._decoder) else "closed"),
+        lambda: given_back.append("prefilled" if len(scheduler.decoder) else "closed"),
     )
     prompt = TokenPrompt(tuple(range(6, 106)), (False,) * 100)
     for seed in range(count):
@@ -438,7 +438,7 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
 def serving(tiny, limit=0, **how):
     """A scheduler as in a server, and the states of six requests."""
     shared = PrefixCache(limit, pieces=True)
-    scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
+    scheduler = scheduler_of(replace(tiny, batch_size=8), Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(2.0, 1.0, 60)
     states = []
     for n, methods in enumerate(WAYS):
@@ -471,9 +471,9 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     token_counts, limits, waiting_seeds = [0] * 6, [], []
     while len(scheduler):
         scheduler.step()
-        limits.append(scheduler.limit)
+        limits.append(scheduler.max_sequences)
         if scheduler.halvings:
-            waiting_seeds.append([state.request.seed for state in scheduler._running])
+            waiting_seeds.append([state.request.seed for state in scheduler.running])
         for n, handle in enumerate(handles):
             assert len(handle.token_ids) >= token_counts[n]
             token_counts[n] = len(handle.token_ids)
@@ -489,7 +489,7 @@ def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner,
     tiny = replace(model(dtype="float64"), stop_ids=frozenset())
 
     def finished():
-        scheduler, session = tiny.scheduler(), tiny.session()
+        scheduler, session = scheduler_of(tiny), tiny.session()
         requests = [
             Request(chat("be nice", "hello"), (), Sampling(2.0, 1.0, 8), seed=n, trace=True)
             for n in range(3)
@@ -528,7 +528,7 @@ def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
     while len(scheduler):
         scheduler.step()
         sizes.append(scheduler.prefix_cache.size)
-        limits.append(scheduler.limit)
+        limits.append(scheduler.max_sequences)
     assert 0 in sizes and limits[sizes.index(0)] == 8  # first failure; the second halves the limit
     assert scheduler.halvings == [3]
     assert all(handle.stop_reason and handle.token_ids for handle in handles)
@@ -577,7 +577,7 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     before = sum(name in ("RequestState", "RenderedRequest") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
-    assert session.stepped._scheduler.prefix_cache.size <= 100_000 and not session.stepped._open
+    assert session.stepped.scheduler.prefix_cache.size <= 100_000 and not session.stepped.open
     tensors, rows = zip(*counts, strict=True)
     assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= before + 16
 

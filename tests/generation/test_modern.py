@@ -222,7 +222,7 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
     monkeypatch.setattr(slot_layers, "can_map", lambda device: False)
     tiny, window = double("gemma2"), 16
     scheduler = Scheduler(tiny.runner, frozenset(), 8)
-    decoder = scheduler._decoder
+    decoder = scheduler.decoder
     for length in (20, 300, 150):
         prompt = TokenPrompt(tuple(range(6, 6 + length)), (True,) * 3 + (False,) * (length - 3))
         scheduler.submit(TokenRequest((prompt,), sampling=Sampling(1.0, 0.9, 100), keep=True))

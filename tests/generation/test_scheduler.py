@@ -1,34 +1,35 @@
-"""The scheduler: rows are submitted, share steps, and end independently."""
+"""The scheduler: requests are submitted, share steps, and end independently."""
 
 from dataclasses import replace
 
 import pytest
 from method_examples import Broken
-from tiny import LONG, chat, make_requests, model
+from tiny import LONG, chat, make_requests, model, scheduler_of
 
 from holdfast import Guidance, Request
 from holdfast.errors import ModelError
+from holdfast.models.rendering import render_one
 
 
-def rows_of(tiny, requests):
-    """The requests as the engine reads them."""
-    return [rendered.token_request for rendered in tiny.session()._render(requests)]
+def token_requests_of(tiny, requests):
+    """The requests as the scheduler reads them."""
+    return [render_one(request, tiny.tokenizer).token_request for request in requests]
 
 
 def finish(scheduler):
-    """Steps until no row is left; returns the rows in the order in which they ended."""
+    """Steps until no request is left; returns them in the order in which they ended."""
     ended = []
     while len(scheduler):
         ended += scheduler.step()
     return ended
 
 
-def test_a_row_has_its_tokens_as_soon_as_they_are_drawn():
+def test_a_request_has_its_tokens_as_soon_as_they_are_drawn():
     tiny = model()
     requests = make_requests(3)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    scheduler = tiny.scheduler()
-    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
+    scheduler = scheduler_of(tiny)
+    handles = [scheduler.submit(item) for item in token_requests_of(tiny, requests)]
     for count in range(1, 4):
         scheduler.step()
         assert not handles[1].done and handles[1].token_ids == list(expected[1][:count])
@@ -37,13 +38,13 @@ def test_a_row_has_its_tokens_as_soon_as_they_are_drawn():
     assert len(scheduler) == 0 and scheduler.step() == []
 
 
-def test_a_row_that_is_too_long_ends_without_affecting_others():
+def test_a_request_that_is_too_long_ends_without_affecting_others():
     tiny = model()
     requests = make_requests(2)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests.insert(1, Request(chat("talk about cheese", "hello " * 600), sampling=LONG))
-    scheduler = tiny.scheduler()
-    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
+    scheduler = scheduler_of(tiny)
+    handles = [scheduler.submit(item) for item in token_requests_of(tiny, requests)]
     finish(scheduler)
     assert handles[1].stop_reason == "context" and handles[1].token_ids == []
     assert [tuple(handles[n].token_ids) for n in (0, 2)] == expected
@@ -51,14 +52,14 @@ def test_a_row_that_is_too_long_ends_without_affecting_others():
 
 @pytest.mark.parametrize("how", ("raises", "no number"))
 @pytest.mark.parametrize("beside", ((), (Guidance(1.5),)), ids=("one stream", "two"))
-def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how, beside):
+def test_a_failing_method_ends_only_its_request_and_the_error_names_the_request(how, beside):
     tiny = model()
     requests = make_requests(4)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests[2] = replace(requests[2], methods=(Broken(how), *beside))
-    scheduler = tiny.scheduler()
+    scheduler = scheduler_of(tiny)
     named_requests = [replace(request, name=f"Request {n}") for n, request in enumerate(requests)]
-    handles = [scheduler.submit(row) for row in rows_of(tiny, named_requests)]
+    handles = [scheduler.submit(item) for item in token_requests_of(tiny, named_requests)]
     finish(scheduler)
     kind, message = (
         (ValueError, "a bug") if how == "raises" else (ModelError, "Request 2: .*finite")
@@ -71,18 +72,18 @@ def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how,
 
 
 @pytest.mark.parametrize("methods", ((), (Guidance(1.5),)), ids=("plain", "guided"))
-def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
+def test_a_cancelled_request_frees_its_slots_at_once_and_changes_no_other(methods):
     tiny = model()
     requests = make_requests(5, methods)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
-    scheduler = replace(tiny, batch_size=8 if methods else 4).scheduler()
-    handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
+    scheduler = scheduler_of(replace(tiny, batch_size=8 if methods else 4))
+    handles = [scheduler.submit(item) for item in token_requests_of(tiny, requests)]
     scheduler.step()
     scheduler.step()
-    before = len(scheduler._decoder)
+    before = len(scheduler.decoder)
     scheduler.cancel(handles[1])  # running
     scheduler.cancel(handles[4])  # waiting
-    assert len(scheduler._decoder) == before - (2 if methods else 1)
+    assert len(scheduler.decoder) == before - (2 if methods else 1)
     finish(scheduler)
     for n in (1, 4):
         assert handles[n].done and handles[n].cancelled

@@ -134,7 +134,7 @@ def test_memory_for_shared_prefixes_is_bounded():
         request = Request(chat(f"{n} cheese " * 8, "the garden"), (), SHORT, n)
         (answer,) = answer_all(session, [request])
         assert answer.outcome.token_ids == tiny.generate_batch([request])[0].token_ids
-        shared = session.stepped._scheduler.prefix_cache
+        shared = session.stepped.scheduler.prefix_cache
         assert 0 < shared.size <= 120_000
     assert len(shared) < 8
 

@@ -104,14 +104,14 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     from holdfast.generation import cpu_threads
     from holdfast.generation.decoder import Decoder
 
-    thread_counts, advance = {"admit": set(), "step": set()}, Decoder._advance
+    thread_counts, forward = {"admit": set(), "step": set()}, Decoder._forward_and_draw
 
     def watch(self, first):
         joins = len(self.slots.lengths) > 0 and not any(self.slots.lengths)
         thread_counts["admit" if joins else "step"].add(torch.get_num_threads())
-        return advance(self, first)
+        return forward(self, first)
 
-    monkeypatch.setattr(Decoder, "_advance", watch)
+    monkeypatch.setattr(Decoder, "_forward_and_draw", watch)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(2)

@@ -249,7 +249,9 @@ def test_concurrent_calls_share_batches_and_draw_by_their_seeds(model, monkeypat
     batch_sizes = []
     step = SteppedModel.step
     monkeypatch.setattr(
-        SteppedModel, "step", lambda self: (batch_sizes.append(self.running), step(self))[1]
+        SteppedModel,
+        "step",
+        lambda self: (batch_sizes.append(len(self.scheduler.running)), step(self))[1],
     )
     outputs = ask(model, 6, temperature=1.0, top_p=0.9, max_tokens=30)
     assert max(batch_sizes) >= 4

@@ -26,7 +26,7 @@ def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
 
     def watch(self):
         outcomes = step(self)
-        batch_sizes.append(self.running)
+        batch_sizes.append(len(self.scheduler.running))
         return outcomes
 
     monkeypatch.setattr(SteppedModel, "step", watch)

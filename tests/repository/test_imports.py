@@ -102,6 +102,29 @@ def test_a_modules_name_says_what_is_in_it_without_its_folder():
     assert not repeated
 
 
+# the docstrings of these do not list their modules, most of which are rows of a table
+UNLISTED = ("logs", "transcripts", "drafting")
+MAX_UNLISTED = 7  # modules of a package that a reader finds without a list
+
+
+def modules_in(package):
+    return {path.stem for path in package.glob("*.py")} - {"__init__"}
+
+
+LARGE_PACKAGES = [
+    package
+    for package in sorted({path.parent for path in MODULES} - {PACKAGE})
+    if len(modules_in(package)) > MAX_UNLISTED and layer_of(package) not in UNLISTED
+]
+
+
+@pytest.mark.parametrize("package", LARGE_PACKAGES, ids=lambda package: package.name)
+def test_the_docstring_of_a_large_package_lists_its_modules(package):
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8")))
+    listed = set(re.findall(r"\w+", docstring))
+    assert not modules_in(package) - listed
+
+
 PACKAGES = {
     "holdfast": PACKAGE,
     "holdfast_llama": ROOT / "plugins" / "holdfast-llama" / "src" / "holdfast_llama",

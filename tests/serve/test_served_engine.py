@@ -154,15 +154,15 @@ def test_leaving_a_stream_frees_its_row_for_a_request_that_waits(slow):
             streams = [engine.stream(chat) for chat in chats]
             first, _ = await asyncio.gather(*map(first_token, streams[:2]))
             third = asyncio.create_task(first_token(streams[2]))
-            waiting = engine._session.stepped._scheduler._waiting
-            await until(lambda: (engine.running, len(waiting)) == (2, 1))
+            scheduler = engine.session.stepped.scheduler
+            await until(lambda: (engine.running, len(scheduler)) == (2, 3))  # the third waits
             await streams[0].aclose()
             await streams[0].aclose()
             third = await third  # takes the freed row
             for stream in streams[1:]:
                 await stream.aclose()
             await until(lambda: engine.running == 0)
-            assert len(engine._session.stepped._scheduler._decoder) == 0
+            assert len(scheduler.decoder) == 0
             return first, third
 
     first, third = within(work())
@@ -184,7 +184,7 @@ def test_cancelling_a_task_frees_its_row_at_any_moment(slow):
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             await until(lambda: engine.running == 0 and engine.open == 0)
             _, _, reply = await ask(engine, make_requests(1)[0])
-            assert not engine._session.stepped._open
+            assert not engine.session.stepped.open
             return ended, reply
 
     ended, reply = within(work())
@@ -401,7 +401,7 @@ def test_an_engine_outlives_an_event_loop_that_ended_during_a_step(slow):
     asyncio.run(leave())
     try:
         _, _, reply = within(ask(engine, make_requests(1)[0]))
-        assert engine.running == 0 and not engine._session.stepped._open
+        assert engine.running == 0 and not engine.session.stepped.open
     finally:
         engine.close()
     assert reply.token_ids == tiny.generate_batch(make_requests(1))[0].token_ids

@@ -10,6 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 
 from holdfast import Request, Sampling
 from holdfast.attention import install
+from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.generation.token_requests import RequestState
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
@@ -109,6 +110,11 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
         reuses_cache(hf),
         steerable,
     )
+
+
+def scheduler_of(tiny: LocalModel, serving: Serving | None = None) -> Scheduler:
+    """A scheduler without requests, as a session of the model has one."""
+    return Scheduler(tiny.runner, tiny.stop_ids, tiny.batch_size, serving)
 
 
 def tool_talk(system: str, user: str = "What is it?", answer: str = "It is nine."):

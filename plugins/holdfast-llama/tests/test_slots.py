@@ -111,7 +111,7 @@ def test_a_context_grows_and_keeps_its_rows(model):
     """Saved states fit into the longer context, bit for bit."""
     pool = model.runner.pool
     first = pool.take(steers=True, columns=100)
-    assert first.context.columns == 512 and first.context.rows == 8
+    assert first.context.columns == 512 and first.context.max_sequences == 8
     first.context.decode([SteeredRow(first.stream, 0, (True,) * 9)], [list(range(10, 19))])
     before = first.context
     saved = first.context.save(first.stream)

@@ -93,7 +93,7 @@ def _step_in_one_kernel(
     """Computes attention of one query per row in one GPU kernel; without a table, only traces."""
     rows = inputs.query.shape[0]
     keys = inputs.key.shape[2]
-    columns = state.plans.get(
+    columns = state.shared(
         "columns", inputs.size, None, lambda: state.columns.for_kernel(rows, keys)
     )
     output, mass = kernel(inputs, columns, table, traced=state.steering.trace)
@@ -143,7 +143,7 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
 
 def _get_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     """Returns the groups of keys; layers of the same kind share one plan."""
-    return state.plans.get("step", inputs.size, inputs.mask, lambda: _make_plan(state, inputs))
+    return state.shared("step", inputs.size, inputs.mask, lambda: _make_plan(state, inputs))
 
 
 def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
@@ -191,7 +191,7 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
     rows = inputs.query.shape[0]
     keys = inputs.key.shape[2]
     wide = table.numbers.dtype
-    members = state.plans.get(
+    members = state.shared(
         "members", inputs.size, None, lambda: state.columns.members(rows, keys).to(wide)[:, None]
     )
     bias = table.numbers[0].unsqueeze(-1) * members

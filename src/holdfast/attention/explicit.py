@@ -156,7 +156,7 @@ def record_trace(
         queries = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
     if not state.has_recorded or (state.last is not None and query.shape[2] > 1):
         state.record_mass(_mass_at(state, layer, inputs, extras, queries))
-    uniform = state.plans.get(
+    uniform = state.shared(
         "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, queries)
     )
     state.record_uniform(uniform)

@@ -190,7 +190,7 @@ def _drop_part(part: KeyGroup, states: Tensor) -> Tensor:
 
 def _get_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
     """Returns blocks of queries that may see the span; later layers reuse those of small masks."""
-    shared_blocks = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
+    shared_blocks = state.shared("blocks", inputs.size, inputs.mask, list[Block])
     if shared_blocks:
         return shared_blocks
     blocks = list(_make_blocks(state, inputs, span))
@@ -240,7 +240,7 @@ def whole_mask(state: PassState, inputs: LayerInputs, dtype: torch.dtype) -> Ten
     """Returns the additive mask over all keys, which is made once per pass."""
     mask = inputs.mask
     assert mask is not None
-    return state.plans.get("whole", inputs.size, mask, lambda: to_additive(mask, dtype))
+    return state.shared("whole", inputs.size, mask, lambda: to_additive(mask, dtype))
 
 
 def lerp(output: Tensor, goal: Tensor, weight: Tensor) -> Tensor:

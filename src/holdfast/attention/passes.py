@@ -24,7 +24,7 @@ NEVER_REACHED = (
     "This model's attention does not go through transformers' attention interface, so its mass on"
     " the prompt can neither be read nor moved; use prompt methods such as repetition."
 )
-Plan = TypeVar("Plan")
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True)
@@ -34,32 +34,6 @@ class PassMasses:
     # after steering, at each row's last query, [row, head]
     steered: dict[int, Tensor] = field(default_factory=dict)
     uniform: dict[int, Tensor] = field(default_factory=dict)  # under uniform attention, [row]
-
-
-@dataclass
-class Plans:
-    """Values that the layers of a pass share, by kind, and by the size and mask of a layer.
-
-    Masks are compared by identity, as tensors are hashed, so nothing waits for the device.
-    """
-
-    _plans: dict[tuple[str, tuple[int, int], Tensor | None], Any] = field(
-        default_factory=dict, init=False
-    )
-
-    def get(
-        self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
-    ) -> Plan:
-        """Returns the plan of a kind for a size (queries, keys) and a mask; makes it if missing."""
-        key = kind, size, mask
-        if key not in self._plans:
-            self._plans[key] = make()
-        plan: Plan = self._plans[key]
-        return plan
-
-    def clear(self) -> None:
-        """Drops the plans of the previous pass."""
-        self._plans.clear()
 
 
 @dataclass(eq=False)
@@ -75,8 +49,11 @@ class PassState:
     # every row
     last: Tensor | None = None
     entered: set[int] = field(default_factory=set)  # the layers reached so far
-    plans: Plans = field(default_factory=Plans)  # of the latest pass
     columns: PassColumns = field(init=False)  # of the latest pass
+    # what the layers of the latest pass share; see `shared`
+    _shared: dict[tuple[str, tuple[int, int], Tensor | None], Any] = field(
+        default_factory=dict, init=False
+    )
     _layer: int = field(default=-1, init=False)  # the layer entered last
     # whether masks were made for a pass that has not entered a layer yet
     _masks_made: bool = field(default=True, init=False)
@@ -108,8 +85,27 @@ class PassState:
         self._masks_made = False
         if not (again or layer > self._layer) or not self.passes:
             self.passes.append(PassMasses())
-            self.plans.clear()
+            self._shared.clear()
         self._layer = layer
+
+    def shared(
+        self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Shared]
+    ) -> Shared:
+        """Returns a value that the layers of a pass share; the first of them makes it.
+
+        Masks are compared by identity, as tensors are hashed, so nothing waits for the device.
+
+        Args:
+            kind: names the value.
+            size: the numbers of queries and keys of the layer.
+            mask: the mask of the layer; None if the value does not depend on it.
+            make: makes the value.
+        """
+        key = kind, size, mask
+        if key not in self._shared:
+            self._shared[key] = make()
+        value: Shared = self._shared[key]
+        return value
 
     @property
     def has_recorded(self) -> bool:

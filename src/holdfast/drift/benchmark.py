@@ -33,7 +33,13 @@ from holdfast.drift.user_scripts import UserSource
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, Engine, facts_about, replicas_of, rows_at_most
+from holdfast.models.protocol import (
+    ChatModel,
+    Engine,
+    facts_about,
+    reduced_max_sequences,
+    replicas_of,
+)
 from holdfast.records.traces import write_traces
 from holdfast.version import __version__
 
@@ -189,7 +195,7 @@ class Recorder:
         self.last = now
         results = await self.judges.resolve(dialog.probes)
         conversation = conversation_of(
-            dialog, self.batch.name, results, seconds, rows_at_most(self.engine)
+            dialog, self.batch.name, results, seconds, reduced_max_sequences(self.engine)
         )
         number = dialog.pairing.number
         if self.traces and number in self.batch.missing:

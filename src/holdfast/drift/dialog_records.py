@@ -94,7 +94,7 @@ def conversation_of(
     method: str,
     results: ProbeResults,
     seconds: float,
-    rows_at_most: int | None = None,
+    max_sequences: int | None = None,
 ) -> Conversation:
     """Builds the record of a dialog that is over.
 
@@ -102,7 +102,7 @@ def conversation_of(
         method: the spec of the methods that steered the agent.
         results: the results of its probes.
         seconds: its share of the run's time.
-        rows_at_most: the most rows that the engine ran at once, if memory was short.
+        max_sequences: the most sequences that the engine forwarded at once, if memory was short.
     """
     pairing = dialog.pairing
     positions: dict[tuple[str, str | None], int] = {}  # by the kind of probe and the rule
@@ -133,7 +133,7 @@ def conversation_of(
         replayed=_replayed(pairing),
         canary=pairing.canary or None,
         scripted=Scripted(line=pairing.script.line) if pairing.script else None,
-        rows_at_most=rows_at_most,
+        rows_at_most=max_sequences,
     )
 
 

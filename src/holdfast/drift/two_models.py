@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from holdfast.drift.dialog import is_from_user_model
-from holdfast.models.protocol import ChatModel, Engine, rows_at_most
+from holdfast.models.protocol import ChatModel, Engine, reduced_max_sequences
 from holdfast.models.requests import Reply, Request
 
 
@@ -61,10 +61,10 @@ class TwoEngines:
         self.user.engine.forget(thread)
 
     @property
-    def rows_at_most(self) -> int | None:
-        """The most requests at once, if an engine ran out of memory before; else None."""
-        both = (rows_at_most(self.agent.engine), rows_at_most(self.user.engine))
-        return min((rows for rows in both if rows is not None), default=None)
+    def reduced_max_sequences(self) -> int | None:
+        """The most requests at once since an engine ran out of memory; None if neither has."""
+        both = (reduced_max_sequences(self.agent.engine), reduced_max_sequences(self.user.engine))
+        return min((limit for limit in both if limit is not None), default=None)
 
     async def __aenter__(self) -> Self:
         await self.agent.engine.__aenter__()

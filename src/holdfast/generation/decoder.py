@@ -21,11 +21,10 @@ from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
 from holdfast.generation.logits import StepOutputs, constrain, process
 from holdfast.generation.memory import ran_out_of_memory, release_freed_memory
-from holdfast.generation.model_runner import ModelRunner
+from holdfast.generation.model_runner import ModelRunner, Output
 from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.saved_kv import SavedKV
 from holdfast.generation.token_requests import RequestState, TokenMass, TokenSequence
-from holdfast.generation.transformers_runner import Output
 
 # How many slots are closed, or tokens prefilled, before freed memory is given back. Tensors of a
 # pass differ in size from those of the last one, so the freed memory that glibc keeps grows to as
@@ -114,7 +113,7 @@ class Decoder:
         self._open_slots(states)
         self._step_group = None
         self._forward_beginnings(first)
-        ended = self._advance(self._group(range(first, len(self._owners))))
+        ended = self._forward_and_draw(self._group(range(first, len(self._owners))))
         for state in states:
             if state not in ended:
                 self._share(state)
@@ -129,7 +128,7 @@ class Decoder:
                 state.forwarded += 1
             if self._step_group is None:
                 self._step_group = self._group(range(len(self._owners)))
-            return self._advance(self._step_group)
+            return self._forward_and_draw(self._step_group)
 
     @torch.inference_mode()
     def remove(self, state: RequestState) -> None:
@@ -203,7 +202,7 @@ class Decoder:
         sequences = [owner.sequence for owner in owners]
         return _SlotGroup(slots, owners, SequenceGroup(sequences, self.runner.device))
 
-    def _advance(self, group: _SlotGroup) -> list[RequestState]:
+    def _forward_and_draw(self, group: _SlotGroup) -> list[RequestState]:
         """Forwards the pending tokens of a group and draws a token for each of its requests.
 
         The group must contain all slots from its first one on. Returns the requests that ended.

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
+from transformers.cache_utils import Cache
 
 from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.saved_kv import SavedKV
-from holdfast.generation.transformers_runner import Output
+
+
+@dataclass(frozen=True)
+class Output:
+    """The outputs of a forward pass, with one row per sequence."""
+
+    logits: Tensor  # of the last tokens, [row, token, vocabulary]
+    # mass on the span at the last token, float32 [row, layer, head]; None unless traced
+    mass: Tensor | None
+    # the keys and values after the pass; None if they are in slots
+    cache: Cache | None
+    # the mass under uniform attention, float32 [row, layer]; None unless traced
+    uniform: Tensor | None = None
 
 
 class Slots(Protocol):

@@ -25,7 +25,7 @@ from holdfast.generation.token_requests import RequestState, TokenRequest
 # about as much as a step
 _RUNNING_PER_JOINING = 4
 _STEPS_BETWEEN_CLEARS = 256  # shared prefixes are dropped at most once in this many steps
-_MAX_DOUBLINGS = 6  # the wait before a limit regrows doubles at most this many times
+_MAX_DOUBLINGS = 6  # the wait before `max_sequences` regrows doubles at most this many times
 _TOKENS_PER_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
 # tokens of one prefill, padding included; a single request may have more. On a CPU, the activations
 # of more tokens would take a good part of a run's memory.
@@ -43,7 +43,8 @@ class Serving:
     prefix_cache: PrefixCache  # keeps keys and values for later requests
     # the most steps that a request waits for others to join together, although there is room for it
     max_wait: int = 4
-    # steps until a halved limit grows by a quarter; the number doubles each time it is halved again
+    # steps until a halved `max_sequences` grows by a quarter; the number doubles each time it is
+    # halved again
     regrow_steps: int = 256
 
 
@@ -58,8 +59,11 @@ class Scheduler:
             start, so that fewer passes matter more than short waits.
 
     Attributes:
-        limit: the most sequences forwarded together at present; lowered when memory runs out.
-        halvings: the limits that it was lowered to, in order.
+        max_sequences: the most sequences forwarded together at present; lowered when memory runs
+            out.
+        halvings: the values that it was lowered to, in order.
+        decoder: generates the replies of the running requests.
+        running: the requests that are being forwarded, in order of admission.
     """
 
     def __init__(
@@ -74,24 +78,20 @@ class Scheduler:
         self.batch_size = batch_size
         self.serving = serving
         self.prefix_cache = None if serving is None else serving.prefix_cache
-        self.limit = batch_size if runner.batched else 1
+        self.max_sequences = batch_size if runner.batched else 1
         self.halvings: list[int] = []
-        self._steps = self._steps_since_resize = 0  # in total, and since the limit last changed
+        # in total, and since `max_sequences` last changed
+        self._steps = self._steps_since_resize = 0
         self._clear_from = 0  # from this step on, shared prefixes are dropped first
-        self._decoder = Decoder(runner, stop_ids, self.prefix_cache)
+        self.decoder = Decoder(runner, stop_ids, self.prefix_cache)
         self._urgent: deque[RequestState] = deque()  # whose results other requests need
         self._waiting: deque[RequestState] = deque()
-        self._running: list[RequestState] = []  # in order of admission
+        self.running: list[RequestState] = []
         self._ended: list[RequestState] = []  # ended without running; the next step returns them
 
     def __len__(self) -> int:
         """The number of requests that no step has returned yet."""
-        return len(self._urgent) + len(self._waiting) + len(self._running) + len(self._ended)
-
-    @property
-    def running(self) -> int:
-        """The number of requests that are being forwarded."""
-        return len(self._running)
+        return len(self._urgent) + len(self._waiting) + len(self.running) + len(self._ended)
 
     def submit(self, request: TokenRequest) -> RequestState:
         """Queues a request; its reply is limited to the room in the model's context.
@@ -120,9 +120,9 @@ class Scheduler:
         for queue in (self._urgent, self._waiting):
             if state in queue:
                 queue.remove(state)
-        if state in self._running:
-            self._decoder.remove(state)
-            self._running.remove(state)
+        if state in self.running:
+            self.decoder.remove(state)
+            self.running.remove(state)
 
     def step(self) -> list[RequestState]:
         """Makes a pass, of joining requests or of all running ones; returns those that ended."""
@@ -139,10 +139,10 @@ class Scheduler:
         if ended is None:  # not in the handler: its error would keep the computed tensors alive
             return ended_before + self._restart()
         self._regrow()
-        for state in self._running:
+        for state in self.running:
             state.commit()
         for state in ended:
-            self._running.remove(state)
+            self.running.remove(state)
             if state.error is not None and state.request.name:
                 name_error(state.error, state.request.name)
         return ended_before + ended
@@ -155,12 +155,12 @@ class Scheduler:
 
     def _choose_joining(self) -> list[RequestState]:
         """Takes the requests to admit now from the queues: urgent ones first, then waiting ones."""
-        num_running = len(self._decoder)
+        num_running = len(self.decoder)
         joining = list[RequestState]()
         num_joining = 0  # sequences
         for state in chain(self._urgent, self._waiting):
             num_joining += len(state.request.prompts)
-            if num_running + num_joining > self.limit and (num_running or joining):
+            if num_running + num_joining > self.max_sequences and (num_running or joining):
                 break
             joining.append(state)
         max_wait = math.inf if self.serving is None else self.serving.max_wait
@@ -196,8 +196,8 @@ class Scheduler:
     def _pass(self, joining: Sequence[RequestState]) -> list[RequestState]:
         """Prefills joining requests, or makes a step if there are none; returns the ended ones."""
         if not joining:
-            return self._decoder.step() if self._running else []
-        self._running += joining
+            return self.decoder.step() if self.running else []
+        self.running += joining
         for state in joining:
             if self.prefix_cache is not None and state.request.shares_kv:
                 state.start([self.prefix_cache.find(prompt) for prompt in state.request.prompts])
@@ -208,7 +208,7 @@ class Scheduler:
         on_cpu = self.runner.device.type == "cpu"
         max_tokens = _MAX_PREFILL_TOKENS_ON_CPU if on_cpu else _MAX_PREFILL_TOKENS
         for group in group_into_prefills(joining, max_tokens):
-            ended += self._decoder.admit(group)
+            ended += self.decoder.admit(group)
         return ended
 
     # Memory
@@ -216,14 +216,15 @@ class Scheduler:
     def _restart(self) -> list[RequestState]:
         """Queues all running requests again after memory ran out.
 
-        Makes room by dropping shared prefixes or, if that was done recently, by halving the limit.
-        Returns the requests that ended: all of them if memory ran out with a single one.
+        Makes room by dropping shared prefixes or, if that was done recently, by halving
+        `max_sequences`. Returns the requests that ended: all of them if memory ran out with a
+        single one.
         """
-        states = self._running
-        self._running = []
+        states = self.running
+        self.running = []
         for state in states:
             state.roll_back()
-        self._decoder = Decoder(self.runner, self.stop_ids, self.prefix_cache)
+        self.decoder = Decoder(self.runner, self.stop_ids, self.prefix_cache)
         if (
             self.prefix_cache is not None
             and self.prefix_cache.size
@@ -233,24 +234,25 @@ class Scheduler:
             self._clear_from = self._steps + _STEPS_BETWEEN_CLEARS
         else:
             try:
-                self.limit = halve_batch(len(states), self.runner.name, self.batch_size)
+                self.max_sequences = halve_batch(len(states), self.runner.name, self.batch_size)
             except ModelError as error:
                 states[0].error = error
                 return states
-            self.halvings.append(self.limit)
+            self.halvings.append(self.max_sequences)
             self._steps_since_resize = 0
         for state in reversed(states):
             self._queue_of(state).appendleft(state)
         return []
 
     def _regrow(self) -> None:
-        """Raises a halved limit again after enough steps without running out of memory."""
-        if self.serving is None or not self.halvings or self.limit >= self.batch_size:
+        """Raises `max_sequences` again, enough steps after memory ran out."""
+        if self.serving is None or not self.halvings or self.max_sequences >= self.batch_size:
             return
         self._steps_since_resize += 1
         doublings = min(len(self.halvings) - 1, _MAX_DOUBLINGS)
         if self._steps_since_resize >= self.serving.regrow_steps << doublings:
-            self.limit = min(self.batch_size, self.limit + self.limit // 4 + 1)
+            regrown = self.max_sequences + self.max_sequences // 4 + 1
+            self.max_sequences = min(self.batch_size, regrown)
             self._steps_since_resize = 0
 
 

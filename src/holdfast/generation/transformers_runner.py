@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from holdfast.errors import HoldfastError, ModelError
 from holdfast.generation.batch import Batch, SequenceGroup, batch_of
 from holdfast.generation.cpu_threads import is_small
 from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.model_runner import Output
 from holdfast.generation.slot_layers import RECURRENT, DummyLayer
 from holdfast.generation.slots import SeparateCaches, SlotCache
 from holdfast.generation.token_requests import TokenSequence
@@ -28,19 +29,6 @@ if TYPE_CHECKING:
 
 # names of a model's cache argument: since transformers 5.24; before; and before, without attention
 CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
-
-
-@dataclass(frozen=True)
-class Output:
-    """The outputs of a forward pass, with one row per sequence."""
-
-    logits: Tensor  # of the last tokens, [row, token, vocabulary]
-    # mass on the span at the last token, float32 [row, layer, head]; None unless traced
-    mass: Tensor | None
-    # the keys and values after the pass; None if they are in slots
-    cache: Cache | None
-    # the mass under uniform attention, float32 [row, layer]; None unless traced
-    uniform: Tensor | None = None
 
 
 class TransformersRunner:

@@ -3,6 +3,56 @@
 They are pure, deterministic and offline, and no string makes them raise. `build` makes a measure
 from a spec, and `catalogue` lists the built-in ones. Importing this package loads no lexicons or
 word lists; these are read when a measure first needs them.
+
+What a measure is:
+
+registry           `@measure` registers a function; arguments has the types of its arguments
+scores             `Score`, and which replies that were cut off have one; reasons words the reasons
+measure_specs      `build`: a spec of a suite -> a measure with its arguments
+user_functions     measures that users write; judging, the one that asks a model
+patterns           runs users' regular expressions within a time limit
+turns              a turn of a log, and the conditions under which a rule applies to it
+rule_kinds         kinds of rules, by which results are grouped
+
+Measures of the text of a reply:
+
+content            words and phrases; counting, letters to paragraphs; layout, lists, JSON, endings
+text               splits a reply into words and sentences for all of these
+language           which language it is in; language_names has their names
+grammar            tenses, plurals and rare words; syllables and sentiment
+mentioned_numbers  numbers in digits and in words, which number_words reads
+multiple_choice    which option it picks
+ifeval             the instructions of IFEval; released, measures as Li et al. 2024 published them
+combined           measures that combine others
+repeated_turns     how much of a turn repeats others; phrases, what its speaker was told to say
+
+Measures of the acts of a coding agent, in turns of logs:
+
+conduct            the tools it called, the commands it ran, the files it changed
+procedure          in which order, and whether it asked first; approval reads the user's answer
+commits            its commits; pull_requests, their form; written_files, the text in files
+
+What an agent did, as these measures read it from the calls of its tools:
+
+actions            the acts of a turn in order; agent_tools and user_questions know the tools
+shell              the commands that a script runs; shell_words splits it as Bash does, other_shells
+                   translates to Bash, and unreachable_code finds what never runs
+inner_scripts      scripts within commands; program_texts reads Python and JavaScript, run_targets
+                   Makefiles and package.json, git_aliases the aliases of Git
+command_readings   the ways to read a command, without its wrappers (command_wrappers) and by its
+                   options (command_options)
+file_edits         changes of files: by commands (command_edits) and by tools (tool_edits);
+                   written_texts, the texts written; comments, which parts are comments
+agent_commits      the commits of a turn; staged_files, the files in them
+path_globs         paths as rules name them; pathspecs, as Git does
+
+The words of rules and of orders, by which causes are found:
+
+measure_words      how people state what a measure demands, or order against it; command_words, how
+                   they ask for commands
+rule_statements    finds statements of a rule by these words; rule_text, by the rule's own
+breaking_orders    finds orders that ask for what a measure forbids
+orders             tells orders from reports; clause_words and act_nouns read their words
 """
 
 from holdfast.measures import (  # each of these modules registers its measures

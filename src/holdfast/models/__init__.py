@@ -12,6 +12,7 @@ capabilities       refuses requests and methods that need more than a model has
 checked_replies    draws replies again that break a rule
 failures           a circuit breaker, which tells failed requests from a model that is down
 streaming          passes a reply on piece by piece
+function_model     `from_function`: a bot of your own as a chat model
 event_loop         asynchronous code for synchronous callers
 
 A model in this process, from its name to a reply:

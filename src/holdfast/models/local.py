@@ -15,7 +15,6 @@ from holdfast.chat.messages import Messages
 from holdfast.errors import ModelError
 from holdfast.generation.memory import memory_of_this_process
 from holdfast.generation.reply_scoring import Scored
-from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import (
     Ability,
@@ -113,10 +112,6 @@ class LocalModel(Generates):
     def runner(self) -> TransformersRunner:
         """The model as the engine sees it."""
         return TransformersRunner(self.hf_model, batched=self.reuses_cache, name=self.name)
-
-    def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """Makes a scheduler for requests to this model; see `Serving`."""
-        return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     @property
     def prefix_bytes(self) -> int:

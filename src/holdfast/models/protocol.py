@@ -1,4 +1,8 @@
-"""The protocols of chat models and engines, whether they run here or behind an endpoint."""
+"""The protocols of chat models and engines, whether they run here or behind an endpoint.
+
+A model from elsewhere has the members of `ChatModel`, and opens an `Engine`; the protocols after
+these two are optional.
+"""
 
 from __future__ import annotations
 
@@ -194,17 +198,17 @@ def facts_about(model: object) -> dict[str, object]:
 
 
 @runtime_checkable
-class LimitsRows(Protocol):
+class HasMemoryLimit(Protocol):
     """An engine that answers fewer requests at once after its device has run out of memory."""
 
     @property
-    def rows_at_most(self) -> int | None:
+    def reduced_max_sequences(self) -> int | None:
         """How many it answers at once since then; None if memory never ran out."""
 
 
-def rows_at_most(engine: Engine) -> int | None:
-    """The limit of an engine that has one now (`LimitsRows`); None for any other engine."""
-    return engine.rows_at_most if isinstance(engine, LimitsRows) else None
+def reduced_max_sequences(engine: Engine) -> int | None:
+    """The limit of an engine that has one now (`HasMemoryLimit`); None for any other engine."""
+    return engine.reduced_max_sequences if isinstance(engine, HasMemoryLimit) else None
 
 
 class ScoresReplies(Protocol):
@@ -303,3 +307,50 @@ def prepare_batch(requests: Sequence[Request]) -> list[Request]:
         request.check_span(name)
         named.append(replace(request, name=name))
     return named
+
+
+# Values that are no chat models
+
+
+def require_chat_model(model: object) -> None:
+    """Refuses what is no chat model, but may become one.
+
+    Raises:
+        UsageError: it says which function makes a model of it.
+    """
+    if not all(callable(getattr(model, name, None)) for name in ("check", "session")):
+        raise UsageError(
+            f"{_shown(model)} is not a chat model; {_how_to_make(model)}.",
+            option="model",
+            value=model,
+        )
+
+
+def _shown(value: object) -> str:
+    """A value as the subject of a sentence: a name, a function by its name, or a type."""
+    if value is None or isinstance(value, (str, Path)):
+        return repr(value if value is None else str(value))
+    if callable(value) and hasattr(value, "__name__"):
+        return f"The function {value.__name__}"
+    return f"{type(value).__name__}(...)"
+
+
+def _how_to_make(value: object) -> str:
+    """Says which function makes a chat model of a value, as a clause."""
+    package = type(value).__module__.partition(".")[0]
+    if isinstance(value, (str, Path)):
+        function = "connect" if is_url(str(value)) else "load"
+        return f"make one with holdfast.{function}({str(value)!r})"
+    if package == "openai":
+        url = str(getattr(value, "base_url", "URL")).rstrip("/")
+        return f"connect to its server with holdfast.connect({url!r})"
+    if package == "transformers":
+        folder = getattr(value, "name_or_path", "") or "FOLDER"
+        return f"load it with holdfast.load({folder!r})"
+    if callable(value):
+        name = getattr(value, "__name__", "answer")
+        return f'make one of it with holdfast.from_function({name}, "my bot")'
+    return (
+        "make one with holdfast.load(NAME), holdfast.connect(URL) or"
+        " holdfast.from_function(FUNCTION, NAME)"
+    )

@@ -133,17 +133,17 @@ class LocalSession:
     @property
     def running(self) -> int:
         """The number of requests being forwarded; the other open ones wait."""
-        return self.stepped.running
+        return len(self.stepped.scheduler.running)
 
     @property
-    def capacity(self) -> int:
-        """The most requests that can be forwarded together, as far as is known of the memory."""
-        return self.stepped.capacity
+    def max_sequences(self) -> int:
+        """The most sequences that can be forwarded together, as far as is known of the memory."""
+        return self.stepped.scheduler.max_sequences
 
     @property
-    def rows_at_most(self) -> int | None:
-        """The most requests forwarded together since memory ran out; None if it never did."""
-        return self.stepped.rows_at_most
+    def reduced_max_sequences(self) -> int | None:
+        """The most sequences forwarded together since memory ran out; None if it never did."""
+        return self.stepped.reduced_max_sequences
 
     def forget(self, thread: Hashable) -> None:
         """Frees the memory of a finished thread; a later request of this thread starts over."""

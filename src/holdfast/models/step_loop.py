@@ -1,4 +1,4 @@
-"""Lets tasks wait for the replies of an engine that computes step by step."""
+"""Lets tasks wait for replies that a model computes step by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.models.requests import Reply, Token
 _NUM_YIELDS = 10
 
 
-HandleT = TypeVar("HandleT", bound=Hashable)  # an engine's handle of a submitted request
+HandleT = TypeVar("HandleT", bound=Hashable)  # of a submitted request
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ReplyUpdate:
 
 
 class Stepped(Protocol[HandleT]):
-    """An engine that computes only when it is stepped."""
+    """A model that computes the replies to submitted requests whenever it is stepped."""
 
     def submit(self, rendered: RenderedRequest, *, streamed: bool) -> HandleT:
         """Queues a request; raises an error if it is refused.
@@ -54,7 +54,7 @@ class _Waiter(Generic[HandleT]):
         reply: becomes the reply.
         tokens: gets the tokens as they are drawn, and None at the end; None if the reply is not
             streamed.
-        handle: the engine's, once the request is submitted; only used where the engine computes.
+        handle: of the request, once it is submitted; only used where steps are made.
     """
 
     rendered: RenderedRequest
@@ -82,15 +82,15 @@ class _Waiter(Generic[HandleT]):
 
 
 class StepLoop(Generic[HandleT]):
-    """Steps an engine as long as any task waits for a reply.
+    """Makes steps of a model as long as any task waits for a reply.
 
     Without an executor, a step is made when all tasks wait, so that their requests join the batch
-    together. With an executor, which has a single thread, the engine computes in that thread while
-    the event loop continues; new requests and cancellations take effect at the next step.
+    together. With an executor, which has a single thread, steps are made in that thread while the
+    event loop continues; new requests and cancellations take effect at the next step.
     """
 
-    def __init__(self, engine: Stepped[HandleT], executor: Executor | None = None):
-        self._engine = engine
+    def __init__(self, stepped: Stepped[HandleT], executor: Executor | None = None):
+        self._stepped = stepped
         self._executor = executor
         self._waiters: set[_Waiter[HandleT]] = set()
         self._stepping: asyncio.Task[None] | None = None
@@ -173,7 +173,7 @@ class StepLoop(Generic[HandleT]):
                     continue
                 for _ in range(_NUM_YIELDS if any_ended else 1):
                     await asyncio.sleep(0)
-                updates = self._advance()
+                updates = self._submit_and_step()
                 self._report(updates)
                 any_ended = any(update.outcome is not None for update in updates.values())
         except Exception as error:  # a bug, since the error of a step only ends its requests
@@ -191,19 +191,19 @@ class StepLoop(Generic[HandleT]):
                 self._waiters.discard(waiter)
             waiter.receive(update)
 
-    # Where the engine computes
+    # Where steps are made
 
     def _step_in_thread(self) -> None:
         """Makes steps as long as there is anything to do, without waiting for the event loop."""
         while self._new or self._abandoned or self._submitted:
             by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[HandleT], ReplyUpdate]] = {}
-            for waiter, update in self._advance().items():
+            for waiter, update in self._submit_and_step().items():
                 by_loop.setdefault(waiter.reply.get_loop(), {})[waiter] = update
             for loop, updates in by_loop.items():
                 with suppress(RuntimeError):  # the loop is closed, so no task waits there
                     loop.call_soon_threadsafe(self._report, updates)
 
-    def _advance(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
+    def _submit_and_step(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
         """Cancels abandoned requests, submits new ones, and makes a step."""
         while self._abandoned:
             self._free(self._abandoned.popleft())
@@ -214,7 +214,7 @@ class StepLoop(Generic[HandleT]):
                 continue
             try:
                 is_streamed = waiter.tokens is not None
-                waiter.handle = self._engine.submit(waiter.rendered, streamed=is_streamed)
+                waiter.handle = self._stepped.submit(waiter.rendered, streamed=is_streamed)
             except Exception as error:
                 refused[waiter] = ReplyUpdate(outcome=error)
             else:
@@ -225,13 +225,13 @@ class StepLoop(Generic[HandleT]):
         """Cancels the request of a task that no longer waits, unless its reply has ended."""
         handle = waiter.handle  # None if the request was refused, or not submitted yet
         if handle is not None and self._submitted.pop(handle, None) is not None:
-            self._engine.cancel(handle)
+            self._stepped.cancel(handle)
 
     def _step(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
         """Makes a step; returns updates for the tasks that still wait."""
         try:
-            changed = self._engine.step()
-        except Exception as error:  # after a failed step, the engine has dropped all requests
+            changed = self._stepped.step()
+        except Exception as error:  # after a failed step, the model has dropped all requests
             ended = self._submitted
             self._submitted = {}
             return {waiter: ReplyUpdate(outcome=error) for waiter in ended.values()}

@@ -69,9 +69,6 @@ class SessionModel(ChatModel, Protocol):
     def runner(self) -> ModelRunner:
         """The model as the engine sees it."""
 
-    def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """Makes a scheduler without requests."""
-
 
 class ThreadCache:
     """Keeps the prefixes of each thread, with at most `limit` bytes of keys and values in all.
@@ -173,7 +170,7 @@ class StepWorker:
 
 
 @dataclass
-class _OpenRequest:
+class OpenRequest:
     """A request that was submitted and has not ended."""
 
     rendered: RenderedRequest
@@ -191,8 +188,10 @@ class SteppedModel:
         worker: makes the steps of a server; None if the caller of `step` does.
 
     Attributes:
-        rows_at_most: the most requests forwarded together since memory ran out; None if it never
-            did.
+        open: the requests that were submitted and have not ended.
+        scheduler: decides which of them are forwarded; a new one after a failed step.
+        reduced_max_sequences: the most sequences forwarded together since memory ran out; None if
+            it never did.
     """
 
     def __init__(
@@ -203,34 +202,25 @@ class SteppedModel:
         long_lived: bool = False,
         worker: StepWorker | None = None,
     ):
-        self.rows_at_most: int | None = None
+        self.reduced_max_sequences: int | None = None
         self._model = model
         self._threads = threads
         self._long_lived = long_lived
         self._worker = worker
         # a server with a small model leaves the other processors to its clients
         self._one_processor = worker is not None and model.runner.small
-        self._scheduler = self._new_scheduler()
-        self._open: dict[RequestState, _OpenRequest] = {}
+        self.scheduler = self._new_scheduler()
+        self.open: dict[RequestState, OpenRequest] = {}
 
     def _new_scheduler(self) -> Scheduler:
-        if not self._long_lived:
-            return self._model.scheduler()
-        runner = self._model.runner
-        prefixes = PrefixCache(
-            self._model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
-        )
-        return self._model.scheduler(Serving(prefixes))
-
-    @property
-    def running(self) -> int:
-        """The number of requests being forwarded; the other open ones wait."""
-        return self._scheduler.running
-
-    @property
-    def capacity(self) -> int:
-        """The most requests that can be forwarded together, as far as is known of the memory."""
-        return self._scheduler.limit
+        model = self._model
+        runner = model.runner
+        serving = None
+        if self._long_lived:
+            serving = Serving(
+                PrefixCache(model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary)
+            )
+        return Scheduler(runner, model.stop_ids, model.batch_size, serving)
 
     def submit(self, rendered: RenderedRequest, *, streamed: bool = False) -> RequestState:
         """Queues a request; `step` answers it together with all others.
@@ -241,8 +231,8 @@ class SteppedModel:
         if self._worker is not None:
             self._worker.check_running()
         shares_kv = self._long_lived and rendered.request.thread is None
-        state = self._scheduler.submit(replace(rendered.token_request, shares_kv=shares_kv))
-        self._open[state] = _OpenRequest(rendered, streamed)
+        state = self.scheduler.submit(replace(rendered.token_request, shares_kv=shares_kv))
+        self.open[state] = OpenRequest(rendered, streamed)
         return state
 
     def step(self) -> dict[RequestState, ReplyUpdate]:
@@ -253,10 +243,10 @@ class SteppedModel:
         """
         try:
             with one_thread() if self._one_processor else nullcontext():
-                updates = self._advance()
+                updates = self._step_scheduler()
         except BaseException as error:
-            self._open.clear()
-            self._scheduler = self._new_scheduler()
+            self.open.clear()
+            self.scheduler = self._new_scheduler()
             if self._worker is None:
                 raise
             raise self._worker.note_failure(error) from error
@@ -267,29 +257,29 @@ class SteppedModel:
     def cancel(self, state: RequestState) -> None:
         """Cancels a request and frees its slots at once, unless it has ended."""
         if not state.done:  # otherwise the next step reports it
-            self._scheduler.cancel(state)
-            self._open.pop(state, None)
+            self.scheduler.cancel(state)
+            self.open.pop(state, None)
 
-    def _advance(self) -> dict[RequestState, ReplyUpdate]:
+    def _step_scheduler(self) -> dict[RequestState, ReplyUpdate]:
         """Runs a step; returns the new tokens and the outcomes of the requests."""
-        ended = self._scheduler.step()
-        if self._scheduler.halvings:
-            self.rows_at_most = self._scheduler.halvings[-1]
+        ended = self.scheduler.step()
+        if self.scheduler.halvings:
+            self.reduced_max_sequences = self.scheduler.halvings[-1]
         num_reported = {
             state: request.num_reported
-            for state, request in self._open.items()
+            for state, request in self.open.items()
             if request.streamed and len(state.token_ids) > request.num_reported
         }
         tokens = _new_tokens(num_reported)
         for state in tokens:
-            self._open[state].num_reported = len(state.token_ids)
+            self.open[state].num_reported = len(state.token_ids)
         outcomes = {state: self._end(state) for state in ended}
         changed = dict.fromkeys((*tokens, *ended))
         return {state: ReplyUpdate(tokens.get(state, ()), outcomes.get(state)) for state in changed}
 
     def _end(self, state: RequestState) -> Reply | Exception:
         """Closes a request that has ended; returns its reply or its error."""
-        request = self._open.pop(state)
+        request = self.open.pop(state)
         try:
             return self._reply(request.rendered, state)
         except Exception as error:

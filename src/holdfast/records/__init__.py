@@ -6,6 +6,28 @@ any moment and resumed by repeating its command. A line is one conversation, ide
 key is its task and variant, or its stage, and its number. Every line ends with its own checksum.
 Requests that failed are noted in `failures.jsonl`; their records stay missing until the requests
 are answered.
+
+The types of records:
+
+model              the base of all of them
+conversation       `Conversation` with its turns and probes; cause_records, causes of broken rules
+samples            records of samples, which have no dialog
+judge_records      answers of judges; precedent_records, those of `holdfast precedent`
+run_summary        `summary.json`, with the parts of each command: drift_summary, check_records,
+                   logs_summary, comparison_summary; mean_estimate, means with their uncertainty
+identity           `Manifest`: the command of a run, and what distinguishes it from other runs
+
+A run folder:
+
+folder             `open_run`: starts, resumes or extends a run; lock allows one process at a time
+resuming           which part of each batch is left; compatibility, whether a command resumes a run
+lines              records <-> lines with checksums; belonging refuses those that are not of the run
+run                `read_run`: a folder -> `Run`; manifest reads the manifests of all versions
+stored_logs        records of logs, read when needed; log_scores, their scores in columns
+traces             the mass of every head at every token
+joining            the shards of a run -> one folder
+run_table          the records of a run as one table; export writes it
+typed_options      the options of the command that made a run
 """
 
 from holdfast.records.belonging import Record, RecordKey, key_of

@@ -1,4 +1,37 @@
-"""Turns an analysis into a terminal table, figures, and one self-contained HTML page."""
+"""Turns an analysis into a terminal table, figures, and one self-contained HTML page.
+
+Used by all commands:
+
+page               renders a page from `templates/`; template_environment has its filters
+charts             charts of pages; figures, the same as SVG and PNG files
+wording            estimates as text
+junit              JUnit XML
+
+`holdfast drift` and `holdfast try`:
+
+drift_page         the page; terminal, what is printed
+opening_sentences  the sentences that both begin with; run_title, the first one
+next_step          what to do next; run_setup, the commands for it
+fix_sentences      what the best fix gains; baseline_sentences, scores without the prompt
+series_charts      the charts of the page; run_figures, the figures; score_phrases, shared phrases
+shortfalls         replies that fell short; collapse_section, conversations that broke down;
+                   context_section, how much of a chat was read
+how_measured       how the numbers were measured
+conversations      the conversations, as data for the page
+
+The other commands:
+
+check              check_sentences, check_section, check_junit
+compare            compare_sentences, compare_tables, compare_page
+map                loss_map_tables
+logs               logs_sentences, logs_table, logs_causes, logs_page with logs_strips; logs_junit
+                   and logs_export write files; log_formats lists the formats
+suite test         measure_tests_table
+calibrate          calibration_sentences, calibration_figures, calibration_page
+precedent          precedent_tables
+trace, geometry    trace_report, geometry_report
+profile, tasks     profile_report, task_tables
+"""
 
 import errno
 import os

@@ -26,13 +26,14 @@ class ServedEngine:
 
     Attributes:
         open: the number of accepted requests that have not ended.
+        session: answers them.
     """
 
     def __init__(self, model: SessionModel, queue: int = 64):
         self.queue = queue
         self.open = 0
         self._worker = StepWorker()
-        self._session = LocalSession(model, long_lived=True, worker=self._worker)
+        self.session = LocalSession(model, long_lived=True, worker=self._worker)
         self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
         self._draining = False
         release_threads()  # those of this thread, which loaded the model; the worker has its own
@@ -50,12 +51,12 @@ class ServedEngine:
     @property
     def running(self) -> int:
         """The number of requests in the batch; the other open ones wait."""
-        return self._session.running
+        return self.session.running
 
     @property
     def fingerprint(self) -> str:
         """The model's fingerprint; rendering a chat checks that it has not changed."""
-        return self._session.fingerprint
+        return self.session.fingerprint
 
     @contextmanager
     def admit(self, count: int) -> Iterator[None]:
@@ -69,7 +70,7 @@ class ServedEngine:
         if self._draining:
             raise Draining("The server is shutting down and takes no more requests; ask another.")
         self._worker.check_running()
-        if self.open + count > self._session.capacity + self.queue:
+        if self.open + count > self.session.max_sequences + self.queue:
             raise Busy(
                 f"{self.open} requests are open, and {count} more are too many for this server; try"
                 " again in a moment."
@@ -86,7 +87,7 @@ class ServedEngine:
         """Renders the chats of requests for the engine; see `LocalSession.render`."""
 
         def render_all() -> list[RenderedRequest]:
-            return [self._session.render(request, top_logprobs) for request in requests]
+            return [self.session.render(request, top_logprobs) for request in requests]
 
         chats = await asyncio.get_running_loop().run_in_executor(self._renderer, render_all)
         self._worker.check_running()  # it may have ended in the meantime
@@ -100,7 +101,7 @@ class ServedEngine:
         Raises:
             ModelError: a step has failed, or the engine was closed.
         """
-        return self._session.stream_rendered(chat)
+        return self.session.stream_rendered(chat)
 
     async def drain(self) -> None:
         """Refuses new requests, and waits until all accepted ones have ended."""
@@ -114,6 +115,6 @@ class ServedEngine:
         To be called in its event loop, or after that has ended.
         """
         self._draining = True
-        self._session.close(ModelError("The server was shut down before it had answered."))
+        self.session.close(ModelError("The server was shut down before it had answered."))
         self._renderer.shutdown(cancel_futures=True)
         self._worker.close()

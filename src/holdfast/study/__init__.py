@@ -1,4 +1,14 @@
-"""Studies of a model: calibration and checks of methods, decay of attention, fitted directions."""
+"""Studies of a model: calibration and checks of methods, decay of attention, fitted directions.
+
+calibrating          `holdfast calibrate`: stability and capability under each method and strength
+calibration_plan     its sizes, prompts and conversations
+questions            asks questions in the middle of dialogs; capability has these questions
+checking             `holdfast check`: conversations of each prompt until its verdict is certain
+precedent            `holdfast precedent`: does a model follow its prompt, or its earlier replies?
+precedent_subjects   the questions of each conversation; precedent_chats, both histories of one
+attention_decay      `holdfast trace`: the mass on the prompt at every token
+fitting/             `holdfast fit`: directions that methods learn
+"""
 
 from typing import TYPE_CHECKING, Any
 

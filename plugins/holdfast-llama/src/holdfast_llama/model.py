@@ -15,7 +15,6 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored
-from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import (
     Ability,
     Method,
@@ -40,8 +39,8 @@ from holdfast_llama.weights import SteeredRow
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_MAX_DEFAULT_CONTEXT = 4096  # tokens per row if `context` is not given
-_DEFAULT_ROWS = 32
+_MAX_DEFAULT_CONTEXT = 4096  # tokens per sequence if `context` is not given
+_DEFAULT_BATCH_SIZE = 32
 _PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  # it's"
 _CAPABILITIES = ENDPOINT_ABILITIES | {
     Ability.LOG_ODDS,
@@ -62,7 +61,7 @@ class LlamaModel(Generates):
         runner: the model as the engine uses it.
         tokenizer: the file's tokenizer, as transformers reads it.
         stop_ids: tokens that end a reply.
-        batch_size: maximum number of rows forwarded together.
+        batch_size: the most sequences forwarded together.
         prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
             quarter of this machine's memory.
     """
@@ -72,7 +71,7 @@ class LlamaModel(Generates):
     runner: LlamaRunner
     tokenizer: PreTrainedTokenizerFast
     stop_ids: frozenset[int]
-    batch_size: int = _DEFAULT_ROWS
+    batch_size: int = _DEFAULT_BATCH_SIZE
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # a batch's composition may affect rounding
     steerable: ClassVar[bool] = True
@@ -80,7 +79,7 @@ class LlamaModel(Generates):
 
     @property
     def context(self) -> int:
-        """Maximum tokens per row."""
+        """The most tokens of a sequence."""
         return self.runner.context
 
     @property
@@ -125,10 +124,6 @@ class LlamaModel(Generates):
     def session(self, *, long_lived: bool = False) -> LocalSession:
         """Opens a session; see `LocalModel.session`."""
         return LocalSession(self, long_lived=long_lived)
-
-    def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """Returns a new scheduler for this model, without rows."""
-        return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats, in order."""
@@ -194,10 +189,10 @@ def load(
     Args:
         name: the file; or "smollm2" or "gemma-3-270m", after `make real-models`.
         dtype: must be None, as llama.cpp uses the weights as they are in the file.
-        batch_size: maximum number of rows that run together; None: 32.
+        batch_size: the most sequences forwarded together; None: 32.
         trust_remote_code: ignored, as a GGUF file contains no code.
-        context: maximum tokens per row; None: the length that the model was trained on, at most
-            4,096.
+        context: the most tokens of a sequence; None: the length that the model was trained on, at
+            most 4,096.
         cache: the type of keys and values: "f16", "bf16" or "f32".
         threads: threads per pass; None: as many as torch uses.
         gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
@@ -220,7 +215,8 @@ def load(
             f"--dtype {dtype} is for models that run in Holdfast's own engine; llama.cpp uses the"
             " weights as they are in the file, so leave it out, or use a file of that type."
         )
-    rows = ranges.whole_number("a model", "batch_size", batch_size or _DEFAULT_ROWS, 1)
+    size = batch_size or _DEFAULT_BATCH_SIZE
+    max_sequences = ranges.whole_number("a model", "batch_size", size, 1)
     cache_type(cache)
     source = find_source(name)
     if source.gguf is None:
@@ -241,8 +237,9 @@ def load(
         tokenizer = read_tokenizer(source.gguf)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
-    runner = LlamaRunner(Pool(native, rows, tokens, threads, cache), f"llama:{name}")
-    check_layers(runner.pool)
+    pool = Pool(native, max_sequences, tokens, threads, cache)
+    runner = LlamaRunner(pool, f"llama:{name}")
+    check_layers(pool)
     content = source.gguf.fingerprint(torch.float32, source.gguf.start_digest())
     identity = f"{content} llama.cpp {cache} {tokenizer.chat_template}"
     return LlamaModel(
@@ -251,7 +248,7 @@ def load(
         runner,
         tokenizer,
         source.gguf.stop_ids | {tokenizer.eos_token_id} - {None},
-        rows,
+        max_sequences,
         prefix_memory,
     )
 

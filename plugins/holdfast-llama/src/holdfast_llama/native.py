@@ -1,7 +1,8 @@
-"""llama.cpp through llama-cpp-python's bindings: a model, and contexts with one stream per row.
+"""llama.cpp through llama-cpp-python's bindings: a model, and contexts.
 
-A context has `rows` streams of `columns` cells. Tokens are only ever removed from the end of a
-stream, so a token's cell is its position; `weights.py` checks that in every pass.
+A context has `max_sequences` streams, one for each sequence, of `columns` cells. Tokens are only
+ever removed from the end of a stream, so a token's cell is its position; `weights.py` checks that
+in every pass.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ class NativeContext:
 
     Args:
         model: the weights.
-        rows: the number of streams.
+        max_sequences: the number of streams.
         columns: cells per stream.
         threads: threads per pass.
         steers: whether attention weights are materialised, so that they can be read and rewritten.
@@ -201,7 +202,7 @@ class NativeContext:
     def __init__(
         self,
         model: NativeModel,
-        rows: int,
+        max_sequences: int,
         columns: int,
         threads: int,
         *,
@@ -210,16 +211,17 @@ class NativeContext:
         cache: str = "f16",
     ):
         self.model = model
-        self.rows = rows
+        self.max_sequences = max_sequences
         self.columns = columns
         self.steers = steers
         self.weights = AttentionWeights(model.layers, model.heads, on_host=model.gpu_layers == 0)
         parameters = llama_cpp.llama_context_default_params()
-        parameters.n_ctx = columns * rows
-        parameters.n_seq_max = rows
+        parameters.n_ctx = columns * max_sequences
+        parameters.n_seq_max = max_sequences
         parameters.kv_unified = False
         parameters.n_batch = parameters.n_ubatch = CHUNK
-        parameters.n_outputs_max = parameters.n_outputs_max_per_seq = max(_MAX_OUTPUTS, rows)
+        num_outputs = max(_MAX_OUTPUTS, max_sequences)
+        parameters.n_outputs_max = parameters.n_outputs_max_per_seq = num_outputs
         parameters.n_threads = parameters.n_threads_batch = threads
         parameters.type_k = parameters.type_v = cache_type(cache)
         parameters.swa_full = True
@@ -231,18 +233,18 @@ class NativeContext:
         self.pointer = llama_cpp.llama_init_from_model(model.pointer, parameters)
         if not self.pointer:
             raise ModelError(
-                f"llama.cpp does not have enough memory for {rows} rows of {columns} tokens; use a"
-                " smaller --batch-size or --engine context=TOKENS."
+                f"llama.cpp does not have enough memory for {max_sequences} sequences of {columns}"
+                " tokens; use a smaller --batch-size or --engine context=TOKENS."
             )
         # the model and the callback must outlive the context
         weakref.finalize(self, _free_context, self.pointer, model, self.weights.callback)
         self._memory = llama_cpp.llama_get_memory(self.pointer)
-        self._batch = llama_cpp.llama_batch_init(max(CHUNK, rows), 0, 1)
+        self._batch = llama_cpp.llama_batch_init(max(CHUNK, max_sequences), 0, 1)
         weakref.finalize(self, llama_cpp.llama_batch_free, self._batch)
-        if (known := llama_cpp.llama_n_seq_max(self.pointer)) != rows:
+        if (known := llama_cpp.llama_n_seq_max(self.pointer)) != max_sequences:
             raise ModelError(
-                f"llama.cpp made {known} streams instead of {rows}, so its binding does not match"
-                " the library; reinstall llama-cpp-python."
+                f"llama.cpp made {known} streams instead of {max_sequences}, so its binding does"
+                " not match the library; reinstall llama-cpp-python."
             )
 
     def crop(self, stream: int, length: int) -> None:
@@ -283,7 +285,7 @@ class NativeContext:
         """
         counts = [len(row_tokens) for row_tokens in tokens]
         longest = max(counts)
-        if len(rows) > 1 and longest * len(rows) > max(CHUNK, self.rows):
+        if len(rows) > 1 and longest * len(rows) > max(CHUNK, self.max_sequences):
             raise ModelError(
                 f"{len(rows)} rows of {longest} tokens do not fit into one pass; forward them"
                 " separately."

@@ -21,8 +21,8 @@ import torch
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
 from holdfast.generation.batch import SequenceGroup
+from holdfast.generation.model_runner import Output
 from holdfast.generation.token_requests import TokenSequence
-from holdfast.generation.transformers_runner import Output
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow
 
@@ -116,7 +116,8 @@ class Pool:
 
     Args:
         model: the weights.
-        rows: streams per context; a saved stream fits only into contexts with the same number.
+        max_sequences: sequences in a context, each in a stream of its own; a saved stream fits only
+            into contexts with the same number.
         columns: maximum tokens per sequence. A context begins with the room that its sequences
             need.
         threads: threads per pass.
@@ -124,7 +125,7 @@ class Pool:
     """
 
     model: NativeModel
-    rows: int
+    max_sequences: int
     columns: int
     threads: int
     cache: str
@@ -140,7 +141,7 @@ class Pool:
         # on the CPU flash attention is no faster, and it would read a float32 cache as float16
         steers = steers or not self.model.gpu_layers or self.cache == "f32"
         contexts = self._contexts[steers]
-        streams = next((entry for entry in contexts if len(entry.used) < self.rows), None)
+        streams = next((entry for entry in contexts if len(entry.used) < self.max_sequences), None)
         if streams is not None and not streams.used and streams.context.columns < columns:
             contexts.remove(streams)
             streams = None  # frees its memory before the longer context is created
@@ -172,7 +173,7 @@ class Pool:
         """
         columns = min(max(_MIN_COLUMNS, 1 << (columns - 1).bit_length()), self.columns)
         return NativeContext(
-            self.model, self.rows, columns, self.threads, steers=steers, cache=self.cache
+            self.model, self.max_sequences, columns, self.threads, steers=steers, cache=self.cache
         )
 
 
@@ -388,7 +389,7 @@ def _share_a_pass(rows: Sequence[_Row]) -> bool:
     padding = longest * len(rows) - sum(lengths)
     return (
         rows[-2].steered.stream + 1 == rows[-1].steered.stream
-        and longest * len(rows) <= max(CHUNK, context.rows)
+        and longest * len(rows) <= max(CHUNK, context.max_sequences)
         and padding <= _PADDING_PER_PASS * (len(rows) - 1)
         and max(row.steered.start for row in rows) + longest <= context.columns
     )

@@ -78,7 +78,7 @@ def generate_replies(
     quiet: bool = False,
 ) -> list[str]:
     """Generates replies, in the order of `generations`; a reply leaves the batch once it ends."""
-    open_requests = asyncio.Semaphore(session.capacity + _MAX_WAITING)
+    open_requests = asyncio.Semaphore(session.max_sequences + _MAX_WAITING)
 
     async def generate_reply(generation: Generation, bar: tqdm) -> str:
         decoder = TextDecoder(tokenizer, generation.stops)

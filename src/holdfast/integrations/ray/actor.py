@@ -50,13 +50,13 @@ class CallOutcome:
     """The result of a call, or the error that it raised.
 
     Attributes:
-        rows_at_most: the most sequences forwarded together since memory ran out; None if it has
-            not.
+        reduced_max_sequences: the most sequences forwarded together since memory ran out; None if
+            it has not.
     """
 
     result: Any
     error: Exception | None
-    rows_at_most: int | None
+    reduced_max_sequences: int | None
 
 
 def versions() -> dict[str, str]:
@@ -119,8 +119,8 @@ class Actor:
             if isawaitable(result):
                 result = await result
         except Exception as error:
-            return CallOutcome(None, make_portable(error), engine.rows_at_most)
-        return CallOutcome(result, None, engine.rows_at_most)
+            return CallOutcome(None, make_portable(error), engine.reduced_max_sequences)
+        return CallOutcome(result, None, engine.reduced_max_sequences)
 
     async def close(self, session: int) -> None:
         """Frees everything that a session keeps."""

@@ -94,7 +94,8 @@ class RaySession:
         self._threads: dict[Hashable, _ThreadReplies] = {}
         self._actor_of: dict[Hashable, Replica] = {}  # by conversation
         self._stack = AsyncExitStack()
-        self.rows_at_most: int | None = None  # the least of all actors; None if none has a limit
+        # the least of all actors; None if no actor has run out of memory
+        self.reduced_max_sequences: int | None = None
 
     @property
     def replicas(self) -> int:
@@ -224,8 +225,8 @@ class RaySession:
                     with suppress(Exception):
                         ray.cancel(future)
                     raise
-            limits = (self.rows_at_most, outcome.rows_at_most)
-            self.rows_at_most = min((rows for rows in limits if rows is not None), default=None)
+            limits = (self.reduced_max_sequences, outcome.reduced_max_sequences)
+            self.reduced_max_sequences = min(filter(None, limits), default=None)
             if outcome.error is not None:
                 raise outcome.error
             return _Answered(outcome.result, actor)

@@ -15,6 +15,7 @@ from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.reply_scoring import Scored, score_requests
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.saved_kv import CachedPrefix
+from holdfast.generation.scheduler import Scheduler
 from holdfast.generation.token_requests import RequestState, TokenPrompt, TokenRequest
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
@@ -211,7 +212,7 @@ class ReplyScorer:
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
         """Scores every sample under every head, with all requests in one scheduler."""
         model = self.material.model
-        scheduler = model.scheduler()
+        scheduler = Scheduler(model.runner, model.stop_ids, model.batch_size)
         # a request for every sample and head; those of a sample are adjacent
         pending: dict[RequestState, _SteeredReply] = {}
         tokens = 0
