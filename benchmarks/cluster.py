@@ -97,7 +97,7 @@ def ending_times(
     """Yields when each conversation ends, in order; `batch` of them run at once on all engines."""
     unstarted = iter(range(conversations))
     loads = [EngineLoad() for _ in range(num_engines)]
-    turns: list[tuple[float, int]] = []  # a heap of when turns end, and on which engine
+    turn_ends: list[tuple[float, int]] = []  # a heap of when turns end, and on which engine
 
     def begin_conversation(now: float) -> None:
         """Starts the next conversation, if there is one, on the engine that has the fewest."""
@@ -114,12 +114,12 @@ def ending_times(
         load.running += load.waiting
         load.waiting.clear()
         if load.running:
-            heapq.heappush(turns, (now + speed.seconds_of_turn(len(load.running)), index))
+            heapq.heappush(turn_ends, (now + speed.seconds_of_turn(len(load.running)), index))
 
     for _ in range(batch):
         begin_conversation(0.0)
-    while turns:
-        now, index = heapq.heappop(turns)
+    while turn_ends:
+        now, index = heapq.heappop(turn_ends)
         turns_left = [turns - 1 for turns in loads[index].running]
         loads[index].running = [turns for turns in turns_left if turns]
         begin_turn(index, now)
