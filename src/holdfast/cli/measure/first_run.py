@@ -18,17 +18,15 @@ from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli.measure.drift import DriftArguments, settings_of
-from holdfast.cli.measure.time_box import (
+from holdfast.cli.measure.pilot import (
     MIN_CONVERSATIONS,
-    OVERTIME,
     SUFFICIENT_CONVERSATIONS,
     SUFFICIENT_ROUNDS,
-    ConversationGroup,
     Pilot,
     RunPlan,
-    TimeBox,
     time_replies,
 )
+from holdfast.cli.measure.time_box import OVERTIME, ConversationGroup, TimeBox
 from holdfast.cli.shared import options
 from holdfast.cli.shared.browser import has_display, open_in_browser
 from holdfast.cli.shared.drift_run import DriftRun
@@ -223,7 +221,6 @@ def _converse(
     Raises:
         HoldfastError: there is no time for any, or none has ended.
     """
-    minutes = arguments.minutes
     total = run.settings.conversations
     missing = _missing(run)
     if not missing:
@@ -234,32 +231,42 @@ def _converse(
     if not pilot.knows_pace:
         expected = min(expected, _MAX_TIMES * seconds)
     elif expected > _MAX_TIMES * seconds and len(missing) == total:
-        raise HoldfastError(
-            f"The model is slow here: {count_of(first, 'conversation')} of"
-            f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
-            f" --minutes {minutes:g} is too short; repeat the command with --minutes"
-            f" {math.ceil(expected / 60)}.",
-            option="minutes",
-            value=minutes,
-        )
+        raise _too_slow_to_begin(first, plan, expected, arguments.minutes)
     _note_plan(plan, pilot, first, max(seconds, expected))
     if is_url(arguments.model):
         note(f"at most {_count_replies(run, missing):,} requests to {arguments.model}.")
     begun = _run_groups(run, plan, TimeBox(seconds, first, expected), missing)
     left = _missing(run)
     if len(left) == total:
-        raise HoldfastError(
-            f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
-            f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
-            f" command with --minutes {math.ceil(_SUGGESTED_TIMES * minutes)}.",
-            option="minutes",
-            value=minutes,
-        )
+        raise _none_ended(plan, arguments.minutes)
     done = count_of(total - len(left), "conversation")
     recorded = f"{done} recorded, of at most {total}, in {run.out}"
     if given_up := begun - (len(missing) - len(left)):
         recorded = f"{recorded}; {given_up} more had not ended when the time was up"
     note(f"{recorded}.")
+
+
+def _too_slow_to_begin(first: int, plan: RunPlan, expected: float, minutes: float) -> HoldfastError:
+    """The error if the first conversations would take `expected` seconds."""
+    return HoldfastError(
+        f"The model is slow here: {count_of(first, 'conversation')} of"
+        f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
+        f" --minutes {minutes:g} is too short; repeat the command with --minutes"
+        f" {math.ceil(expected / 60)}.",
+        option="minutes",
+        value=minutes,
+    )
+
+
+def _none_ended(plan: RunPlan, minutes: float) -> HoldfastError:
+    """The error if no conversation has ended in time."""
+    return HoldfastError(
+        f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
+        f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
+        f" command with --minutes {math.ceil(_SUGGESTED_TIMES * minutes)}.",
+        option="minutes",
+        value=minutes,
+    )
 
 
 def _missing(run: DriftRun) -> list[int]:
@@ -281,13 +288,7 @@ def _run_groups(run: DriftRun, plan: RunPlan, box: TimeBox, missing: Sequence[in
         title = count_of(len(numbers), "conversation")
         with Bar(_count_replies(run, numbers), title=title, waves=1) as bar:
             group = ConversationGroup(
-                numbers,
-                plan.rounds,
-                bar,
-                box.ends,
-                box.stops,
-                box.gives_up,
-                lambda: _has_records(run.out),
+                numbers, plan.rounds, bar, box.deadlines, lambda: _has_records(run.out)
             )
             run.converse_some((), numbers, group, group.should_stop)
     return begun
