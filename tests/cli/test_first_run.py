@@ -17,7 +17,6 @@ from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli import main, read_command
 from holdfast.cli.measure import first_run
-from holdfast.cli.measure.first_run import draft_prompt, write_suite
 from holdfast.cli.measure.pilot import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
@@ -25,6 +24,7 @@ from holdfast.cli.measure.pilot import (
     RunPlan,
     time_replies,
 )
+from holdfast.cli.measure.prompt_suite import draft_prompt, write_suite
 from holdfast.cli.measure.time_box import ConversationGroup, Deadlines, TimeBox
 from holdfast.cli.shared import browser
 from holdfast.cli.shared.progress_bar import Bar
