@@ -1,11 +1,12 @@
-"""Which causal language models of the installed transformers can be steered: a tiny random model of
-every type, against its own attention.
+"""Examines which causal language models of the installed transformers can be steered: a tiny random
+model of every type, against its own attention.
 
-A model that uses transformers' attention interface is steered twice, by `holdfast.steering` and by
-the paper's formula on the attention matrix that the model's own eager function returns, in a full
-forward pass and when decoding. Equal logits are "exact"; anything else is listed with its reason.
+In a block: a model that uses transformers' attention interface is steered twice, by
+`holdfast.steering` and by the paper's formula on the attention matrix that the model's own eager
+function returns, in a full forward pass and when decoding. Equal logits are "exact"; anything else
+is listed with its reason.
 
-Then the engine, which generates for drift runs and the server, answers three prompts of different
+In the engine, which generates for drift runs and the server: it answers three prompts of different
 length, unsteered and steered. Each reply has to be the one that transformers' `generate` makes of
 that prompt alone, inside `holdfast.steering` if it is steered; or, where `generate` gives the model
 other inputs, the one made by forwarding the whole text at every step.
@@ -22,6 +23,7 @@ import inspect
 import time
 import warnings
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -43,11 +45,14 @@ from holdfast.models.loading import reuses_cache
 # for float32 logits of a few layers, relative to the largest; a wrong mask or a missing sink
 # changes them by 1e-2 or more
 TOLERANCE = 1e-4
-EXPONENT = 0.3
-TOKENS = 12
+EXPONENT = 0.3  # of split-softmax
+NUM_TOKENS = 12  # of a sequence in a block
 SPAN = slice(2, 6)
-LARGEST = 2e7
-PROMPTS, REPLY = (12, 7, 10), 6  # tokens of each prompt to the engine, and of each reply
+MAX_PARAMETERS = 2e7  # a model with more does not count as tiny
+PROMPT_LENGTHS = (12, 7, 10)  # of the prompts to the engine
+REPLY_LENGTH = 6
+# Values that make a model tiny, by all names that configurations have for them. One that has the
+# name, but None as its value, keeps None, except for those in `ALWAYS`.
 SMALL = {
     "vocab_size": 99,
     "hidden_size": 32,
@@ -130,12 +135,6 @@ SMALL = {
     "attn_layer_period": 2,
     "attn_layer_offset": 1,
 }
-# layers of each kind that a default configuration of this size would not have
-MIXED = {
-    "bamba": {"attn_layer_indices": [1]},
-    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
-    "falcon_h1": {"mamba_d_ssm": 64},
-}
 ALWAYS = (
     "head_dim",
     "num_key_value_heads",
@@ -143,53 +142,29 @@ ALWAYS = (
     "num_attention_heads",
     "num_hidden_layers",
 )
+# layers of each kind that a default configuration of this size would not have
+MIXED = {
+    "bamba": {"attn_layer_indices": [1]},
+    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
+    "falcon_h1": {"mamba_d_ssm": 64},
+}
+
+
+# Tiny models
 
 
 def build(kind: str):
     """A tiny random model of the type with its eager attention."""
     torch.manual_seed(0)
-    config = AutoConfig.for_model(kind)
-    text = config.get_text_config(decoder=True)
-    takes = {
-        name
-        for name in (
-            *vars(text),
-            *type(text).attribute_map,
-            *inspect.signature(type(text).__init__).parameters,
-        )
-    }
-    options = {
-        name: value
-        for name, value in SMALL.items()
-        if name in takes and (name in ALWAYS or _given(text, name))
-    }
-    if "kv_lora_rank" in options:
-        options |= {"num_key_value_heads": 4, "head_dim": 8}
-    if (
-        isinstance(getattr(text, "layer_types", None), (list, tuple))
-        and "layer_types" in inspect.signature(type(text).__init__).parameters
-    ):
-        kinds = list(dict.fromkeys(text.layer_types))
-        layers = max(2, len(kinds))
-        options["layer_types"] = (kinds * 2)[:layers]
-        for name in ("num_hidden_layers", "num_layers", "n_layer"):
-            if name in options:
-                options[name] = layers
-    if getattr(text, "is_decoder", True) is False:  # an encoder, unless it is told otherwise
-        options["is_decoder"] = True
-    small = type(text)(**{**options, **MIXED.get(kind, {})})
-    if small.get_text_config() is not config and type(small) is not type(config):
-        name = next(name for name in config.sub_configs if getattr(config, name, None) is text)
-        small = type(config)(**{name: small})
+    config = small_config(kind)
     with torch.device("meta"):
-        size = sum(
-            parameter.numel() for parameter in AutoModelForCausalLM.from_config(small).parameters()
-        )
-    if size > LARGEST:
+        parameters = AutoModelForCausalLM.from_config(config).parameters()
+        size = sum(parameter.numel() for parameter in parameters)
+    if size > MAX_PARAMETERS:
         raise ValueError(
             f"{size / 1e6:.0f} M parameters: its configuration does not shrink by the usual names"
         )
-    model = AutoModelForCausalLM.from_config(small, attn_implementation="eager").eval()
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     model.generation_config = GenerationConfig()  # of some, `generate` forces the last token
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -200,7 +175,42 @@ def build(kind: str):
     return model
 
 
-def _given(config, name: str) -> bool:
+def small_config(kind: str):
+    """The configuration of a tiny model of the type."""
+    config = AutoConfig.for_model(kind)
+    text = config.get_text_config(decoder=True)
+    small = type(text)(**{**_small_options(text), **MIXED.get(kind, {})})
+    if small.get_text_config() is not config and type(small) is not type(config):
+        name = next(name for name in config.sub_configs if getattr(config, name, None) is text)
+        return type(config)(**{name: small})
+    return small
+
+
+def _small_options(text) -> dict:
+    """The options that make a configuration tiny."""
+    parameters = inspect.signature(type(text).__init__).parameters
+    accepted = {*vars(text), *type(text).attribute_map, *parameters}
+    options = {
+        name: value
+        for name, value in SMALL.items()
+        if name in accepted and (name in ALWAYS or _has_value(text, name))
+    }
+    if "kv_lora_rank" in options:
+        options |= {"num_key_value_heads": 4, "head_dim": 8}
+    layer_types = getattr(text, "layer_types", None)
+    if isinstance(layer_types, (list, tuple)) and "layer_types" in parameters:
+        types = list(dict.fromkeys(layer_types))  # one layer of each type, but at least two
+        num_layers = max(2, len(types))
+        options["layer_types"] = (types * 2)[:num_layers]
+        for name in ("num_hidden_layers", "num_layers", "n_layer"):
+            if name in options:
+                options[name] = num_layers
+    if getattr(text, "is_decoder", True) is False:  # an encoder, unless it is told otherwise
+        options["is_decoder"] = True
+    return options
+
+
+def _has_value(config, name: str) -> bool:
     """Whether a configuration has a value other than None for an option."""
     try:
         return getattr(config, name, 0) is not None
@@ -208,44 +218,83 @@ def _given(config, name: str) -> bool:
         return False
 
 
-@contextmanager
-def literally(model, span: torch.Tensor, seen: list[int]):
-    """Steers with Li et al.'s formula on the weights that the eager function of the model's own
-    file returns.
+# The paper's formula on the attention matrix of the model
 
-    `seen` ends with the number of tokens up to and including the current pass.
+
+def split_softmax(weights: torch.Tensor, in_span: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
+    """Li et al.'s formula: raises the mass pi on the span to pi ** EXPONENT.
+
+    Args:
+        weights: [..., key].
+        in_span: whether each key is in the span, broadcastable to the weights.
+        rest: the mass on the other keys, [..., 1].
+    """
+    pi = (weights * in_span).sum(-1, keepdim=True)
+    moved = torch.where(
+        in_span, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
+    )
+    return torch.where((pi > 0) & (rest > 0), moved, weights)
+
+
+@contextmanager
+def steered_literally(model, span: torch.Tensor, lengths: list[int]):
+    """Steers with the formula on the weights that the eager function of the model's own file
+    returns.
+
+    Args:
+        lengths: its last entry is the number of tokens up to and including the current pass.
     """
 
     def wrap(eager):
         def steered(module, query, key, value, *args, **kwargs):
             output, weights = eager(module, query, key, value, *args, **kwargs)
             weights = weights[..., : value.shape[2]].double()
-            first = max(0, seen[-1] - weights.shape[-1])  # a sliding cache holds the last keys
+            first = max(0, lengths[-1] - weights.shape[-1])  # a sliding cache holds the last keys
             in_span = span[:, None, None, first : first + weights.shape[-1]]
             value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
-            sinks = bool(kwargs.get("s_aux") is not None or kwargs.get("sinks") is not None)
-            if sinks:  # some files scale the output by the sink, but return weights that ignore it
+            if kwargs.get("s_aux") is not None or kwargs.get("sinks") is not None:
+                # some files scale the output by the sink, but return weights that ignore it
                 mixed = weights @ value
                 weights = weights * (
                     (output.transpose(1, 2) * mixed).sum(-1, keepdim=True)
                     / (mixed * mixed).sum(-1, keepdim=True)
                 )
-            pi = (weights * in_span).sum(-1, keepdim=True)
-            rest = 1 - pi if sinks else (weights * ~in_span).sum(-1, keepdim=True)
-            moved = torch.where(
-                in_span, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
-            )
-            weights = torch.where((pi > 0) & (rest > 0), moved, weights)
+                rest = 1 - (weights * in_span).sum(-1, keepdim=True)
+            else:
+                rest = (weights * ~in_span).sum(-1, keepdim=True)
+            weights = split_softmax(weights, in_span, rest)
             return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
 
         return steered
 
-    with _replaced(model, wrap):
+    with _wrapped_eager(model, wrap):
         yield
 
 
 @contextmanager
-def _replaced(model, wrap):
+def steered_literally_in_attn(model, span: torch.Tensor, lengths: list[int]):
+    """Steers a model that does not use the attention interface (GPT-J) with the formula on the
+    weights that its own method `_attn` returns.
+    """
+    owner = next(type(module) for module in model.modules() if hasattr(type(module), "_attn"))
+    original = owner._attn
+
+    def steered(self, query, key, value, *args, **kwargs):
+        _, weights = original(self, query, key, value, *args, **kwargs)
+        weights = weights.double()
+        in_span = span[:, None, None, : weights.shape[-1]]
+        weights = split_softmax(weights, in_span, (weights * ~in_span).sum(-1, keepdim=True))
+        return (weights @ value.double()).to(value.dtype), weights
+
+    owner._attn = steered
+    try:
+        yield
+    finally:
+        owner._attn = original
+
+
+@contextmanager
+def _wrapped_eager(model, wrap):
     """Wraps the eager function of each file that the model's modules come from."""
     files = {
         importlib.import_module(type(module).__module__)
@@ -267,7 +316,7 @@ def _replaced(model, wrap):
 
 
 @contextmanager
-def _counted(model):
+def _eager_calls(model):
     """Records which modules call the eager function."""
     calls = []
 
@@ -278,8 +327,11 @@ def _counted(model):
 
         return counted
 
-    with _replaced(model, wrap):
+    with _wrapped_eager(model, wrap):
         yield calls
+
+
+# A row of the census
 
 
 @torch.inference_mode()
@@ -291,6 +343,130 @@ def examine(kind: str) -> dict:
     if row["outcome"] != "not built":
         row |= examine_engine(build(kind))
     return {**row, "seconds": round(time.perf_counter() - started, 2)}
+
+
+def _in_short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+
+
+# In a block
+
+
+@torch.inference_mode()
+def examine_block(kind: str) -> dict:
+    """Tests `holdfast.steering` on a type.
+
+    `outcome` is "exact", "refused", "wrong" or "not built"; `reaches` is whether the model uses
+    transformers' attention interface. Errors are relative to the largest logit.
+    """
+    try:
+        model = build(kind)
+        ids = torch.randint(3, 99, (2, NUM_TOKENS))
+        _logits(model, ids)
+    except Exception as error:
+        return {"outcome": "not built", "because": _in_short(error)}
+    span = torch.zeros(2, NUM_TOKENS, dtype=torch.bool)
+    span[:, SPAN] = True
+    with _eager_calls(model) as calls:
+        plain = _logits(model, ids)
+    row = {"reaches": bool(calls)}
+    literally = steered_literally if calls else steered_literally_in_attn
+    try:
+        row |= _compare_passes(model, ids, span, plain, literally)
+    except HoldfastError as error:
+        row |= {"outcome": "refused", "because": str(error)}
+    except Exception as error:
+        row |= {"outcome": "wrong", "because": _in_short(error)}
+    return row
+
+
+def _logits(model, ids: torch.Tensor) -> torch.Tensor:
+    return model(input_ids=ids, use_cache=False).logits
+
+
+def _compare_passes(model, ids: torch.Tensor, span: torch.Tensor, plain: torch.Tensor, literally):
+    """Compares a steered pass, and then steered decoding, with the paper's formula.
+
+    Args:
+        plain: the logits of an unsteered pass.
+        literally: the function that steers by the formula.
+    """
+    size = plain.abs().max()
+
+    def error_of(logits: torch.Tensor, expected: torch.Tensor) -> float:
+        return float((logits - expected).abs().max() / size)
+
+    with holdfast.steering(model, span, [holdfast.SplitSoftmax(EXPONENT)]):
+        steered = _logits(model, ids)
+        unsteered = _unsteered_logits(model, ids)
+    with literally(model, span, [NUM_TOKENS]):
+        literal = _logits(model, ids)
+    row = {
+        "error": error_of(steered, literal),
+        "moved": error_of(literal, plain),
+        "unsteered_error": error_of(unsteered, plain),
+    }
+    if not torch.equal(_logits(model, ids), plain):
+        return row | {"outcome": "wrong", "because": "it is not restored"}
+    error = max(row["error"], row["unsteered_error"])
+    if error >= TOLERANCE:
+        return row | {"outcome": "wrong", "because": f"differs by {error:.1e}"}
+    row |= {"outcome": "exact", "because": ""}
+    if literally is steered_literally_in_attn:
+        row["because"] = "by its own method, not the attention interface"
+    return row | _compare_decoding(model, ids, span, steered, literally, error_of)
+
+
+def _unsteered_logits(model, ids: torch.Tensor) -> torch.Tensor:
+    """The logits of an unsteered pass in another thread, while this one steers."""
+
+    def forward():
+        with torch.inference_mode(), holdfast.unsteered(model):
+            return _logits(model, ids)
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(forward).result()
+
+
+def _compare_decoding(model, ids, span, expected, literally, error_of) -> dict:
+    """Compares decoding the last two tokens one by one with the full pass, or at least with the
+    model's own decoding, steered by the formula.
+
+    Args:
+        expected: the logits of the full steered pass.
+    """
+    lengths = []  # of the passes so far
+
+    def decode() -> torch.Tensor | None:
+        lengths.append(NUM_TOKENS - 2)
+        output = model(input_ids=ids[:, :-2], use_cache=True)
+        logits = []
+        for position in (NUM_TOKENS - 2, NUM_TOKENS - 1):
+            cache = getattr(output, "past_key_values", None)
+            if cache is None:
+                return None
+            lengths.append(position + 1)
+            token = ids[:, position : position + 1]
+            output = model(input_ids=token, past_key_values=cache, use_cache=True)
+            logits.append(output.logits[:, -1])
+        return torch.stack(logits, 1)
+
+    with holdfast.steering(model, span[:, :-2], [holdfast.SplitSoftmax(EXPONENT)]):
+        decoded = decode()
+    if decoded is None:
+        return {"decoded": "without a cache"}
+    row = {"decoded_error": error_of(decoded, expected[:, -2:])}
+    if row["decoded_error"] >= TOLERANCE:
+        with literally(model, span, lengths):
+            row["decoded_error"] = error_of(decoded, decode())
+        row["decoded"] = "against the model's own decoding, which differs from its full pass"
+    if row["decoded_error"] >= TOLERANCE:
+        because = f"decoded tokens differ by {row['decoded_error']:.1e}"
+        row |= {"outcome": "wrong", "because": because}
+    return row
+
+
+# In the engine
 
 
 def examine_engine(model) -> dict:
@@ -314,17 +490,16 @@ def examine_engine(model) -> dict:
 
 
 def _examine_replies(model, batched: bool, methods) -> dict:
-    """The engine's replies to three prompts at once, against transformers' to each alone."""
+    """Compares the engine's replies to three prompts at once with transformers' to each alone."""
     torch.manual_seed(1)
-    prompts = [torch.randint(3, 60, (1, count)) for count in PROMPTS]
+    prompts = [torch.randint(3, 60, (1, count)) for count in PROMPT_LENGTHS]
     spans = [torch.zeros_like(ids, dtype=torch.bool) for ids in prompts]
-    wanted = []
-    because = ""
+    expected = []  # for each prompt, the replies of `generate` and of `_generate_plainly`
     try:
         for ids, span in zip(prompts, spans, strict=True):
             span[:, SPAN] = True
             with holdfast.steering(model, span, methods) if methods else nullcontext():
-                wanted.append((_generate(model, ids), _generate_plainly(model, ids)))
+                expected.append((_generate(model, ids), _generate_plainly(model, ids)))
     except HoldfastError as error:
         return {"engine": "refused", "engine_because": str(error)}
     except Exception as error:
@@ -335,7 +510,8 @@ def _examine_replies(model, batched: bool, methods) -> dict:
         return {"engine": "refused", "engine_because": str(error)}
     except Exception as error:
         return {"engine": "wrong", "engine_because": _in_short(error)}
-    for reply, (generated, plainly) in zip(replies, wanted, strict=True):
+    because = ""
+    for reply, (generated, plainly) in zip(replies, expected, strict=True):
         if reply not in (generated, plainly):
             because = f"a reply is {reply}, and transformers' is {generated}"
             return {"engine": "wrong", "engine_because": because}
@@ -347,7 +523,7 @@ def _examine_replies(model, batched: bool, methods) -> dict:
 def _answer(runner: TransformersRunner, prompts, spans, methods) -> list[list[int]]:
     """The engine's greedy replies to prompts that share their passes."""
     scheduler = Scheduler(runner, frozenset(), batch_size=8)
-    sampling = holdfast.Sampling(temperature=0, max_new_tokens=REPLY)
+    sampling = holdfast.Sampling(temperature=0, max_new_tokens=REPLY_LENGTH)
     handles = []
     for ids, span in zip(prompts, spans, strict=True):
         compiled = compile_methods(methods)
@@ -362,17 +538,13 @@ def _answer(runner: TransformersRunner, prompts, spans, methods) -> list[list[in
     return [handle.token_ids for handle in handles]
 
 
-def _in_short(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
-
-
 def _generate(model, ids: torch.Tensor) -> list[int]:
     """Generates a greedy reply by transformers' `generate`, or by plain passes if that fails."""
     try:
         made = model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
-            max_new_tokens=REPLY,
+            max_new_tokens=REPLY_LENGTH,
             do_sample=False,
             eos_token_id=None,
             pad_token_id=0,
@@ -385,145 +557,10 @@ def _generate(model, ids: torch.Tensor) -> list[int]:
 def _generate_plainly(model, ids: torch.Tensor) -> list[int]:
     """Generates a greedy reply by forwarding the whole text at every step."""
     made = ids
-    for _ in range(REPLY):
+    for _ in range(REPLY_LENGTH):
         logits = model(input_ids=made, use_cache=False).logits
         made = torch.cat([made, logits[:, -1:].argmax(-1)], 1)
     return made[0, ids.shape[1] :].tolist()
-
-
-@torch.inference_mode()
-def examine_block(kind: str) -> dict:
-    """Tests `holdfast.steering` on a type."""
-    row = {}
-    try:
-        model = build(kind)
-        ids = torch.randint(3, 99, (2, TOKENS))
-        model(input_ids=ids, use_cache=False)
-    except Exception as error:
-        return {
-            **row,
-            "outcome": "not built",
-            "because": _in_short(error),
-        }
-    span = torch.zeros(2, TOKENS, dtype=torch.bool)
-    span[:, SPAN] = True
-    try:
-        plain = model(input_ids=ids, use_cache=False).logits
-        with _counted(model) as calls:
-            model(input_ids=ids, use_cache=False)
-        with holdfast.steering(model, span, [holdfast.SplitSoftmax(EXPONENT)]):
-            got = model(input_ids=ids, use_cache=False).logits
-            neutral_inside = _unsteered(model, ids)
-        with literally(model, span, [TOKENS]):
-            wanted = model(input_ids=ids, use_cache=False).logits
-        size = plain.abs().max()
-        row |= {
-            "reaches": bool(calls),
-            "error": float((got - wanted).abs().max() / size),
-            "moved": float((wanted - plain).abs().max() / size),
-        }
-        row["unsteered_error"] = float((neutral_inside - plain).abs().max() / size)
-        if not torch.equal(model(input_ids=ids, use_cache=False).logits, plain):
-            row |= {"outcome": "wrong", "because": "it is not restored"}
-        elif not calls:
-            row |= _by_door(model, ids, span, got, size)
-        elif row["error"] < TOLERANCE and row["unsteered_error"] < TOLERANCE:
-            row |= {"outcome": "exact", "because": ""}
-        else:
-            row |= {
-                "outcome": "wrong",
-                "because": f"differs by {max(row['error'], row['unsteered_error']):.1e}",
-            }
-        if row["outcome"] == "exact":
-            row |= _step(model, ids, span, got, size)
-    except HoldfastError as error:
-        row |= {"reaches": bool(calls), "outcome": "refused", "because": str(error)}
-    except Exception as error:
-        row |= {"outcome": "wrong", "because": _in_short(error)}
-    return row
-
-
-def _unsteered(model, ids):
-    """Logits of a pass in another thread while this one steers."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    def forward():
-        with torch.inference_mode(), holdfast.unsteered(model):
-            return model(input_ids=ids, use_cache=False).logits
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(forward).result()
-
-
-def _by_door(model, ids, span, got, size) -> dict:
-    """Checks a model that is steered without the attention interface (GPT-J), against the weights
-    that its own method returns.
-    """
-    modules = [module for module in model.modules() if hasattr(type(module), "_attn")]
-    owner = type(modules[0])
-    original = owner._attn
-
-    def literal(self, query, key, value, *args, **kwargs):
-        _, weights = original(self, query, key, value, *args, **kwargs)
-        weights = weights.double()
-        in_span = span[:, None, None]
-        pi = (weights * in_span).sum(-1, keepdim=True)
-        rest = (weights * ~in_span).sum(-1, keepdim=True)
-        moved = torch.where(
-            in_span, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
-        )
-        weights = torch.where((pi > 0) & (rest > 0), moved, weights)
-        return (weights @ value.double()).to(value.dtype), weights
-
-    owner._attn = literal
-    try:
-        error = float((model(input_ids=ids, use_cache=False).logits - got).abs().max() / size)
-    finally:
-        owner._attn = original
-    return {
-        "outcome": "exact" if error < TOLERANCE else "wrong",
-        "because": "by its own door, not the attention interface",
-        "error": error,
-    }
-
-
-def _step(model, ids, span, wanted, size) -> dict:
-    """Checks that decoding the last two tokens one by one equals the full pass, or at least the
-    model's own decoding with the paper's formula.
-    """
-
-    seen = []
-
-    def decode() -> torch.Tensor | None:
-        seen.append(TOKENS - 2)
-        done = model(input_ids=ids[:, :-2], use_cache=True)
-        steps = []
-        for position in (TOKENS - 2, TOKENS - 1):
-            cache = getattr(done, "past_key_values", None)
-            if cache is None:
-                return None
-            seen.append(position + 1)
-            done = model(
-                input_ids=ids[:, position : position + 1], past_key_values=cache, use_cache=True
-            )
-            steps.append(done.logits[:, -1])
-        return torch.stack(steps, 1)
-
-    with holdfast.steering(model, span[:, :-2], [holdfast.SplitSoftmax(EXPONENT)]):
-        steps = decode()
-    if steps is None:
-        return {"decoded": "without a cache"}
-    row = {"decoded_error": float((steps - wanted[:, -2:]).abs().max() / size)}
-    if row["decoded_error"] >= TOLERANCE:
-        with literally(model, span, seen):
-            row["decoded_error"] = float((steps - decode()).abs().max() / size)
-        row["decoded"] = "against the model's own decoding, which differs from its full pass"
-    if row["decoded_error"] < TOLERANCE:
-        return row
-    return row | {
-        "outcome": "wrong",
-        "because": f"decoded tokens differ by {row['decoded_error']:.1e}",
-    }
 
 
 def main() -> None:

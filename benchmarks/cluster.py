@@ -1,11 +1,12 @@
 """Simulates 10,000 conversations of a 70 B model on a Ray cluster of 1 to 64 engines.
 
-Real: the process of the command, which holds the conversations, scores their probes and writes
-every record, with an engine that gives recorded replies at once; and its memory. Simulated: the
-engines. One of their turns takes as long as the roofline of scaling.py gives for four H100 GPUs, in
-the best and the worst case, for that many concurrent conversations. As on Ray, a conversation
-begins as soon as one has ended, on the engine that holds the fewest. Ray's own overhead and loading
-the weights are left out.
+Measured: the time and memory of the command's own process, which holds the conversations, scores
+their probes and writes every record, with an engine that returns recorded replies at once.
+
+Simulated: the engines. A turn takes them as long as the roofline model of scaling.py says for four
+H100 GPUs, in the best and the worst case, with that many concurrent conversations. As on Ray, a
+conversation begins as soon as another has ended, on the engine that has the fewest. Ray's own
+overhead and loading the weights are left out.
 
     python benchmarks/cluster.py --out benchmarks/results/cluster.json
 """
@@ -19,8 +20,8 @@ import itertools
 import json
 import tempfile
 import time
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,31 +31,36 @@ from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import Reply, Request, drift
+from holdfast.models.protocol import Engine
 
 ENGINES = (1, 2, 4, 8, 16, 32, 64)
 REPLY_TOKENS = "150"
 SIDE_BY_SIDE = (48, 512, 6144)  # concurrent conversations of all engines (`--batch`; default: 48)
-PLAYED = 24  # conversations whose replies are used for all
+RECORDED = 24  # conversations whose replies are used for all
 TOKENS = Path(__file__).parent / "results" / "scaling.json"
 (MODEL,) = (model for model in MODELS if model.name == "70 B")
 (GPU,) = (gpu for gpu in GPUS if gpu.name.startswith("H100"))
 
 
+# The engines, simulated
+
+
 @dataclass(frozen=True)
-class Engine:
-    """Models the seconds of a turn: all prompts are prefilled, then all replies are decoded."""
+class EngineSpeed:
+    """How long a turn takes an engine: all prompts are prefilled, then all replies are decoded."""
 
     tokens: Tokens
     rounds: int
     bound: Bound
 
     @property
-    def fits(self) -> int:
+    def max_rows(self) -> int:
         """How many rows' keys and values fit beside the weights."""
         free = MEMORY_USED * GPU.memory * MODEL.gpus - MODEL.weight_bytes
         return int(free / (MODEL.token_bytes * self.tokens.context))
 
-    def turn(self, conversations: int) -> float:
+    def seconds_of_turn(self, conversations: int) -> float:
+        """The seconds of one turn of this many conversations."""
         turns = 2 * self.rounds
         together = MODEL.gpus * self.bound.parallel
         flops = GPU.flops * self.bound.flops * together
@@ -63,7 +69,7 @@ class Engine:
         seconds = read * MODEL.flops(self.tokens.context / 2) / flops
         left = conversations * self.tokens.replies / turns  # rows; each probe is a separate row
         while left > 0:
-            rows = min(left, self.fits)
+            rows = min(left, self.max_rows)
             row_bytes = MODEL.token_bytes * self.tokens.context
             step = max(
                 (MODEL.weight_bytes + rows * row_bytes) / bandwidth,
@@ -74,57 +80,106 @@ class Engine:
         return seconds
 
 
-def ending_times(engines: int, conversations: int, batch: int, engine: Engine) -> Iterator[float]:
-    """When each conversation ends, in order; `batch` of them run at once on all engines."""
-    left = iter(range(conversations))
-    turns_left: list[list[int]] = [[] for _ in range(engines)]  # of the conversations each holds
-    joining: list[list[int]] = [[] for _ in range(engines)]  # with their next turn
-    turns_ending: list[tuple[float, int]] = []  # when an engine's turn ends
+@dataclass
+class EngineLoad:
+    """The conversations of one engine, each as the number of its turns that are left."""
 
-    def begin(now: float) -> None:
-        """Starts the next conversation on the engine that holds the fewest."""
-        if next(left, None) is None:
+    running: list[int] = field(default_factory=list)  # whose turn is being computed
+    waiting: list[int] = field(default_factory=list)  # which join the next turn
+
+    def __len__(self) -> int:
+        return len(self.running) + len(self.waiting)
+
+
+def ending_times(
+    num_engines: int, conversations: int, batch: int, speed: EngineSpeed
+) -> Iterator[float]:
+    """Yields when each conversation ends, in order; `batch` of them run at once on all engines."""
+    unstarted = iter(range(conversations))
+    loads = [EngineLoad() for _ in range(num_engines)]
+    turn_ends: list[tuple[float, int]] = []  # a heap of when turns end, and on which engine
+
+    def begin_conversation(now: float) -> None:
+        """Starts the next conversation, if there is one, on the engine that has the fewest."""
+        if next(unstarted, None) is None:
             return
-        index = min(range(engines), key=lambda n: len(turns_left[n]) + len(joining[n]))
-        joining[index].append(2 * engine.rounds)
-        if not turns_left[index]:
-            start_turn(index, now)
+        index = min(range(num_engines), key=lambda index: len(loads[index]))
+        loads[index].waiting.append(2 * speed.rounds)
+        if not loads[index].running:
+            begin_turn(index, now)
 
-    def start_turn(index: int, now: float) -> None:
-        turns_left[index] += joining[index]
-        joining[index].clear()
-        if turns_left[index]:
-            heapq.heappush(turns_ending, (now + engine.turn(len(turns_left[index])), index))
+    def begin_turn(index: int, now: float) -> None:
+        """Starts a turn of all conversations of an engine, if it has any."""
+        load = loads[index]
+        load.running += load.waiting
+        load.waiting.clear()
+        if load.running:
+            heapq.heappush(turn_ends, (now + speed.seconds_of_turn(len(load.running)), index))
 
     for _ in range(batch):
-        begin(0.0)
-    while turns_ending:
-        now, index = heapq.heappop(turns_ending)
-        after = [turns - 1 for turns in turns_left[index]]
-        turns_left[index] = [turns for turns in after if turns]
-        ended = len(after) - len(turns_left[index])
-        start_turn(index, now)
-        for _ in range(ended):
+        begin_conversation(0.0)
+    while turn_ends:
+        now, index = heapq.heappop(turn_ends)
+        turns_left = [turns - 1 for turns in loads[index].running]
+        loads[index].running = [turns for turns in turns_left if turns]
+        begin_turn(index, now)
+        for _ in range(turns_left.count(0)):
             yield now
-            begin(now)
+            begin_conversation(now)
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A model that returns recorded replies at once."""
+def simulated(conversations: int, tokens: Tokens, rounds: int, per_record: float) -> list[dict]:
+    """Simulates each number of engines and of concurrent conversations, one row each.
 
-    model: holdfast.LocalModel
-    replies: Iterator[Reply]
+    Args:
+        per_record: how many seconds the command's process needs for a conversation.
+    """
+    rows = []
+    for bound, batch, num_engines in itertools.product(BOUNDS, SIDE_BY_SIDE, ENGINES):
+        speed = EngineSpeed(tokens, rounds, bound)
+        engines_done = head_done = 0.0
+        for now in ending_times(num_engines, conversations, batch, speed):
+            head_done = max(head_done, now) + per_record
+            engines_done = now
+        row = {"bound": bound.name, "side_by_side": batch, "engines": num_engines}
+        rows.append(row | {"engines_done": engines_done, "head_done": head_done})
+        print(json.dumps(rows[-1]), flush=True)
+    return rows
 
-    independent: ClassVar[bool] = False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
+# The command's process, measured
 
-    def session(self) -> Recorded:
+
+class RecordingEngine:
+    """The engine of a model, which collects its replies."""
+
+    def __init__(self, engine: Engine, replies: list[Reply]):
+        self.engine = engine
+        self.replies = replies
+
+    async def __aenter__(self) -> RecordingEngine:
+        await self.engine.__aenter__()
         return self
 
-    async def __aenter__(self) -> Recorded:
+    async def __aexit__(self, *error: object) -> None:
+        await self.engine.__aexit__(*error)
+
+    async def generate(self, request: Request) -> Reply:
+        reply = await self.engine.generate(request)
+        self.replies.append(reply)
+        return reply
+
+    def forget(self, thread: Hashable) -> None:
+        self.engine.forget(thread)
+
+
+class RecordedEngine:
+    """An engine that returns recorded replies at once, whatever the request."""
+
+    def __init__(self, replies: Sequence[Reply]):
+        self.replies = itertools.cycle(replies)
+
+    async def __aenter__(self) -> RecordedEngine:
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -138,34 +193,37 @@ class Recorded:
         pass
 
 
-def replies_of(model: holdfast.LocalModel, conversations: int, rounds: int) -> list[Reply]:
-    """The replies of some conversations."""
+@dataclass(frozen=True)
+class ModelWithEngine:
+    """A model whose requests another engine answers."""
+
+    model: holdfast.LocalModel
+    engine: Engine
+
+    independent: ClassVar[bool] = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def session(self) -> Engine:
+        return self.engine
+
+
+def record_replies(model: holdfast.LocalModel, conversations: int, rounds: int) -> list[Reply]:
+    """Runs a few conversations; returns their replies."""
     replies: list[Reply] = []
-
-    @dataclass(frozen=True)
-    class Keeping(Recorded):
-        def session(self) -> Any:
-            engine = self.model.session()
-            generate = engine.generate
-
-            async def keeping(request: Request) -> Reply:
-                replies.append(await generate(request))
-                return replies[-1]
-
-            engine.generate = keeping
-            return engine
-
+    recording = ModelWithEngine(model, RecordingEngine(model.session(), replies))
     with tempfile.TemporaryDirectory() as folder:
         settings = drift.Settings(rounds, conversations)
-        drift.run(Keeping(model, iter(())), drift.load_suite("core"), folder, settings)
+        drift.run(recording, drift.load_suite("core"), folder, settings)
     return replies
 
 
-def head(conversations: int, rounds: int) -> dict:
+def measure_process(conversations: int, rounds: int) -> dict:
     """Measures the command's process: time per conversation, and memory."""
     model = holdfast.load("default")
     suite = drift.load_suite("core")
-    recorded = Recorded(model, itertools.cycle(replies_of(model, PLAYED, rounds)))
+    recorded = ModelWithEngine(model, RecordedEngine(record_replies(model, RECORDED, rounds)))
     settings = drift.Settings(rounds, conversations, batch=SIDE_BY_SIDE[-1])
     with tempfile.TemporaryDirectory() as folder:
         before = memory("VmRSS")
@@ -184,21 +242,6 @@ def head(conversations: int, rounds: int) -> dict:
     }
 
 
-def simulated(conversations: int, tokens: Tokens, rounds: int, per_record: float) -> list[dict]:
-    """Simulates each number of engines and of concurrent conversations, one row each."""
-    rows = []
-    for bound, batch, engines in itertools.product(BOUNDS, SIDE_BY_SIDE, ENGINES):
-        engine = Engine(tokens, rounds, bound)
-        clock = end = 0.0
-        for now in ending_times(engines, conversations, batch, engine):
-            clock = max(clock, now) + per_record
-            end = now
-        row = {"bound": bound.name, "side_by_side": batch, "engines": engines}
-        rows.append(row | {"engines_done": end, "head_done": clock})
-        print(json.dumps(rows[-1]), flush=True)
-    return rows
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--conversations", type=int, default=10_000)
@@ -207,19 +250,17 @@ def main() -> None:
     counted = json.loads(TOKENS.read_text())
     tokens = Tokens(**counted["tokens"][REPLY_TOKENS])
     rounds = counted["rounds"]
-    measured = head(arguments.conversations, rounds)
-    print(json.dumps(measured), flush=True)
+    head = measure_process(arguments.conversations, rounds)
+    print(json.dumps(head), flush=True)
     record = {
         "benchmark": "cluster",
         "measured_on": measured_on(holdfast.load("default")),
         "model": MODEL.name,
         "gpus": f"{MODEL.gpus} x {GPU.name}",
         "reply_tokens": int(REPLY_TOKENS),
-        "fits": Engine(tokens, rounds, BOUNDS[0]).fits,
-        "head": measured,
-        "simulated": simulated(
-            arguments.conversations, tokens, rounds, measured["seconds_per_record"]
-        ),
+        "fits": EngineSpeed(tokens, rounds, BOUNDS[0]).max_rows,
+        "head": head,
+        "simulated": simulated(arguments.conversations, tokens, rounds, head["seconds_per_record"]),
     }
     if arguments.out:
         write_json(record, arguments.out)

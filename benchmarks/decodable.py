@@ -1,10 +1,11 @@
 """Do a model's internal states predict lost probes better than the mass on the prompt does?
 
-Where the reply to a probe begins, the residual stream is read at one third, two thirds and the end
-of the depth, and the mass on the prompt in every head. A probe is lost if it scores below 0.5;
-probes of round 1 are left out, since nothing precedes them. Predictors with parameters are ridge
-regressions; layer and penalty are chosen by cross-validation in the training folds. Two of them
-read the residual stream:
+A probe is lost if it scores below 0.5. Where the reply to a probe begins, the residual stream is
+read at one third, two thirds and the end of the depth, and the mass on the prompt in every head.
+Probes of round 1 are left out, since no round precedes them.
+
+Predictors. Those with parameters are ridge regressions; layer and penalty are chosen by
+cross-validation in the training folds. Two read the residual stream:
 
 - `outcome` predicts whether the probe is kept, as Dongre et al. 2026 (arXiv 2605.12922) recover
   the outcome of recall with linear probes. This one could be shipped, and is decisive.
@@ -13,9 +14,11 @@ read the residual stream:
   prompt's own tokens, and the score is how much closer the prediction is to the prompt in force
   than to any other of the test fold. It is fitted without any outcomes.
 
-Folds are over families of prompts. For comparison there are folds over conversations, where the
-prompts are known from training, and over categories, as families of one category can be very
-similar. An AUC is how often a kept probe scores higher than a lost one of the same test fold: a
+Folds. They are over families of prompts. For comparison there are folds over conversations, where
+the prompts are known from training, and over categories, as families of one category can be very
+similar.
+
+AUC. It is how often a kept probe scores higher than a lost one of the same test fold: a
 regression's level depends on the fold, which would penalise it in comparisons across folds. It is
 given over all pairs and over those of one category and round. Intervals resample families, the same
 ones for every predictor.
@@ -29,8 +32,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 import equal_cost
 import numpy as np
@@ -48,38 +54,75 @@ from holdfast.records import Conversation, read_run
 
 SEEDS = (1, 2)
 CONVERSATIONS = 96
-FOLDS, REPEATS = 5, 3  # folds per split, and number of random splits
+NUM_FOLDS = 5
+NUM_SPLITS = 3  # random divisions into folds, over which results are averaged
+RESAMPLES = 10_000
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 UNITS = ("conversation", "family", "category")  # never shared by training and test
-ALL = "all pairs"
-SAME = "of the same category and round"
 MASS = "mass"
 ROUND = "round"
-BEFORE = "score before"
-RATES = "category and round"
-PEERS = (MASS, ROUND, BEFORE, RATES)  # that every other predictor is compared with
+SCORE_BEFORE = "score before"
+BASE_RATES = "category and round"
+PEERS = (MASS, ROUND, SCORE_BEFORE, BASE_RATES)  # that every other predictor is compared with
 
 
-def default_run(model, runs: Path, seed: int) -> Path:
-    folder = runs / f"default-{seed}"
-    settings = drift.Settings(conversations=CONVERSATIONS, seed=seed, adoption=False)
-    drift.run(model, drift.load_suite("starter"), folder, settings)
-    return folder
+@dataclass(frozen=True)
+class ProbeTable:
+    """The probes of some runs, one in each row of every column.
+
+    Attributes:
+        states: the residual stream where the reply begins, [probe, layer, size].
+        prompt: the mean residual stream of the prompt's tokens, [probe, layer, size].
+        head_mass: the mass on the prompt where the reply begins, [probe, head of any layer].
+        kept: whether it scores at least 0.5.
+        round: its round.
+        turn_mass: the mean mass of the agent's turn in the round before; nan if there is none.
+        before: the mean score of the probes in the round before; nan if there is none.
+        conversation: the run and the number of its conversation.
+        id, category, family: of the prompt.
+    """
+
+    states: np.ndarray
+    prompt: np.ndarray
+    head_mass: np.ndarray
+    kept: np.ndarray
+    round: np.ndarray
+    turn_mass: np.ndarray
+    before: np.ndarray
+    conversation: np.ndarray
+    id: np.ndarray
+    category: np.ndarray
+    family: np.ndarray
+
+    def select(self, rows: np.ndarray) -> ProbeTable:
+        """The table of some of the rows."""
+        return ProbeTable(**{name: column[rows] for name, column in vars(self).items()})
 
 
-def smollm2_run(model, runs: Path, seed: int) -> Path:
-    on_smollm2.drift_of(model, runs, seed, "scripted")
-    return runs / f"drift-scripted-{seed}"
+def concatenate(tables: Sequence[ProbeTable]) -> ProbeTable:
+    """One table of the rows of all."""
+    names = [field.name for field in fields(ProbeTable)]
+    return ProbeTable(
+        **{name: np.concatenate([getattr(table, name) for table in tables]) for name in names}
+    )
+
+
+# Reading states
+
+
+class States(NamedTuple):
+    """The states of a conversation's probes, as `ProbeTable` has them."""
+
+    states: np.ndarray
+    prompt: np.ndarray
+    head_mass: np.ndarray
 
 
 @torch.inference_mode()
-def read_states(model, record: Conversation) -> dict[str, np.ndarray]:
-    """For each probe, where its reply begins: `states` [probe, layer, size] and `head_mass` [probe,
-    layer x head]; and the mean states of the `prompt`, shaped like `states`. Each token of the
-    dialog is forwarded once.
-    """
+def read_states(model, record: Conversation) -> States:
+    """Reads the states of a conversation's probes; forwards each token of the dialog once."""
     depth = model.hf_model.config.num_hidden_layers
-    layers = [round(depth * part / 3) for part in (1, 2, 3)]
+    layers = [round(depth * third / 3) for third in (1, 2, 3)]
     chats = [
         [*history(record, probe.round - 1), {"role": "user", "content": probe.question}]
         for probe in record.probes
@@ -87,12 +130,12 @@ def read_states(model, record: Conversation) -> dict[str, np.ndarray]:
     encoded = [holdfast.encode_chats([chat], model.tokenizer) for chat in chats]
     span = encoded[0].span_mask
     cache = DynamicCache()
-    seen = []
+    cached: list[int] = []  # the tokens in the cache
     states = []
     with holdfast.steering(model.hf_model, span, [], trace=True) as steered:
         for ids in (chat.input_ids[0].tolist() for chat in encoded):
-            shared = shared_prefix_len(seen, ids[:-1])
-            cache.crop(shared - len(seen))
+            shared = shared_prefix_len(cached, ids[:-1])
+            cache.crop(shared - len(cached))
             output = model.hf_model(
                 input_ids=torch.tensor([ids[shared:]]),
                 past_key_values=cache,
@@ -100,47 +143,57 @@ def read_states(model, record: Conversation) -> dict[str, np.ndarray]:
                 logits_to_keep=1,
             )
             hidden = torch.stack([output.hidden_states[layer][0].float() for layer in layers])
-            if not seen:
+            if not cached:
                 prompt = hidden[:, span[0]].mean(1)
             states.append(hidden[:, -1])
-            seen = ids
-    return {
-        "states": torch.stack(states).numpy(),
-        "head_mass": steered.traces[0].mass.flatten(0, 1).T.float().numpy(),
-        "prompt": prompt.expand(len(states), -1, -1).numpy(),
-    }
+            cached = ids
+    return States(
+        states=torch.stack(states).numpy(),
+        prompt=prompt.expand(len(states), -1, -1).numpy(),
+        head_mass=steered.traces[0].mass.flatten(0, 1).T.float().numpy(),
+    )
 
 
-def table_of(model, folder: Path, family_of: Callable[[str], str]) -> dict[str, np.ndarray]:
-    """A run's probes as columns, cached in a file beside the run."""
+def table_of_conversation(model, record: Conversation, run: str, family: str) -> ProbeTable:
+    """The probes of one conversation."""
+    probes = record.probes
+    mass = {turn.round: turn.mass for turn in record.turns if turn.speaker == "agent"}
+    scores = {number: [p.score for p in probes if p.round == number] for number in mass}
+    return ProbeTable(
+        **read_states(model, record)._asdict(),
+        kept=np.array([probe.score >= 0.5 for probe in probes]),
+        round=np.array([probe.round for probe in probes]),
+        turn_mass=np.array([mass.get(probe.round - 1, np.nan) for probe in probes], float),
+        before=np.array([np.mean(scores.get(probe.round - 1) or np.nan) for probe in probes]),
+        conversation=np.array([f"{run} {record.conversation}"] * len(probes)),
+        id=np.array([record.agent.id] * len(probes)),
+        category=np.array([record.agent.category] * len(probes)),
+        family=np.array([family] * len(probes)),
+    )
+
+
+def table_of_run(model, folder: Path, family_of: Callable[[str], str]) -> ProbeTable:
+    """The probes of a run, which are cached in a file beside it."""
     file = folder.parent / f"{folder.name}-states.npz"
     if not file.exists():
-        parts = []
-        for record in sorted(read_run(folder).records, key=lambda r: r.conversation):
-            probes = record.probes
-            agent = record.agent
-            mass = {t.round: t.mass for t in record.turns if t.speaker == "agent"}
-            scores = {number: [p.score for p in probes if p.round == number] for number in mass}
-            count = len(probes)
-            parts.append(
-                read_states(model, record)
-                | {
-                    "kept": np.array([p.score >= 0.5 for p in probes]),
-                    "round": np.array([p.round for p in probes]),
-                    "turn_mass": np.array([mass.get(p.round - 1, np.nan) for p in probes], float),
-                    "before": np.array(
-                        [np.mean(scores.get(p.round - 1) or np.nan) for p in probes]
-                    ),
-                    "conversation": np.array([f"{folder.name} {record.conversation}"] * count),
-                    "id": np.array([agent.id] * count),
-                    "category": np.array([agent.category] * count),
-                    "family": np.array([family_of(agent.id)] * count),
-                }
-            )
-            print(folder.name, len(parts), flush=True)
-        np.savez(file, **{name: np.concatenate([p[name] for p in parts]) for name in parts[0]})
+        tables: list[ProbeTable] = []
+        for record in sorted(read_run(folder).records, key=lambda record: record.conversation):
+            family = family_of(record.agent.id)
+            tables.append(table_of_conversation(model, record, folder.name, family))
+            print(folder.name, len(tables), flush=True)
+        np.savez(file, **vars(concatenate(tables)))
     with np.load(file) as stored:
-        return dict(stored)
+        return ProbeTable(**stored)
+
+
+# Regressions
+
+
+class Layer(NamedTuple):
+    """The data of a regression on one layer, [probe, feature] and [probe, target]."""
+
+    features: np.ndarray
+    targets: np.ndarray
 
 
 def ridge(x: np.ndarray, y: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
@@ -152,43 +205,86 @@ def ridge(x: np.ndarray, y: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
     gram = z.T @ z / len(z)
     moment = z.T @ (y - y.mean(0)) / len(z)
     diagonal = np.eye(len(gram))
-    return [z_test @ np.linalg.solve(gram + p * diagonal, moment) for p in PENALTIES]
+    return [z_test @ np.linalg.solve(gram + penalty * diagonal, moment) for penalty in PENALTIES]
 
 
 def out_of_fold(
-    candidates: Sequence[tuple[np.ndarray, np.ndarray]],
+    layers: Sequence[Layer],
     folds: np.ndarray,
-    score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    score: Callable[[np.ndarray, np.ndarray, Layer], np.ndarray],
     quality: Callable[[np.ndarray, np.ndarray], float],
 ) -> np.ndarray:
     """Every probe's score from a regression that was fitted on the other folds.
 
     Args:
-        candidates: features and targets of each layer; one is chosen in the training folds.
-        folds: of each probe.
-        score: computes scores from predictions, their row numbers, and the targets of all rows.
-        quality: rates the scores of some rows, in order to choose candidate and penalty.
+        layers: one of them is chosen, together with a penalty, in the training folds.
+        folds: the number of each probe's fold.
+        score: computes scores from predictions, the rows that they are for, and their layer.
+        quality: rates the scores of some rows, in order to choose.
     """
 
-    def scored(train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """The scores of the rows `test`, by candidate and penalty."""
-        return [
-            score(prediction, test, y)
-            for x, y in candidates
-            for prediction in ridge(x[train], y[train], x[test])
-        ]
+    def candidates(train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
+        """The scores of the rows `test`, by layer and penalty."""
+        test_scores = []
+        for layer in layers:
+            x = layer.features
+            for predictions in ridge(x[train], layer.targets[train], x[test]):
+                test_scores.append(score(predictions, test, layer))
+        return test_scores
 
-    result = np.full(len(folds), np.nan)
+    scores = np.full(len(folds), np.nan)
     for fold in np.unique(folds):
-        training = np.unique(folds[folds != fold])
+        is_test = folds == fold
         qualities = []
-        for inner in training:
-            rows = folds == inner
-            inner_scores = scored((folds != fold) & ~rows, rows)
-            qualities.append([quality(scores, rows) for scores in inner_scores])
+        for inner in np.unique(folds[~is_test]):
+            is_inner = folds == inner
+            inner_scores = candidates(~is_test & ~is_inner, is_inner)
+            qualities.append([quality(values, is_inner) for values in inner_scores])
         best = np.argmax(np.nanmean(qualities, 0))
-        result[folds == fold] = scored(folds != fold, folds == fold)[best]
-    return result
+        scores[is_test] = candidates(~is_test, is_test)[best]
+    return scores
+
+
+def predict_outcomes(
+    features: Sequence[np.ndarray], kept: np.ndarray, folds: np.ndarray
+) -> np.ndarray:
+    """Scores of regressions that predict whether a probe is kept.
+
+    Args:
+        features: of each layer, [probe, feature].
+    """
+
+    def auc(scores: np.ndarray, rows: np.ndarray) -> float:
+        won = wins(scores, kept[rows])
+        return float(won.mean()) if won.size else np.nan
+
+    outcomes = kept[:, None].astype(float)
+    return out_of_fold(
+        [Layer(values, outcomes) for values in features],
+        folds,
+        lambda predictions, rows, layer: predictions[:, 0].round(9),
+        auc,
+    )
+
+
+def predict_prompts(table: ProbeTable, folds: np.ndarray) -> np.ndarray:
+    """Scores of regressions that predict the states of the prompt: their margins (`margin`)."""
+    layers = []
+    for states, prompt in zip(by_layer(table.states), by_layer(table.prompt), strict=True):
+        layers.append(Layer(states, prompt - prompt.mean(0)))
+    return out_of_fold(
+        layers,
+        folds,
+        lambda predictions, rows, layer: margin(
+            predictions, layer.targets[rows], table.id[rows], table.family[rows]
+        ),
+        lambda margins, rows: float((margins > 0).mean()),
+    )
+
+
+def by_layer(states: np.ndarray) -> list[np.ndarray]:
+    """[probe, layer, size] as one array [probe, size] for each layer."""
+    return list(states.astype(float).swapaxes(0, 1))
 
 
 def margin(
@@ -204,124 +300,199 @@ def margin(
     return (predictions * unit).sum(1) - others.max(1)
 
 
-def wins(scores: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Pairs [lost, kept]: 1 where the kept probe has the higher score, 0.5 for a tie."""
-    lost = scores[~kept, None]
-    followed = scores[None, kept]
-    return (followed > lost) + 0.5 * (followed == lost)
-
-
-def predictors(table: dict[str, np.ndarray], folds: np.ndarray) -> dict[str, np.ndarray]:
+def predictors(table: ProbeTable, folds: np.ndarray) -> dict[str, np.ndarray]:
     """Each predictor's score per probe; a higher score means the probe is more likely kept."""
-    kept = table["kept"]
-    rounds = table["round"].astype(float)
-    categories = (table["category"][:, None] == np.unique(table["category"])).astype(float)
-    outcome = kept[:, None].astype(float)
-    states, prompts = (
-        list(table[name].astype(float).swapaxes(0, 1)) for name in ("states", "prompt")
-    )
-    centred = [layer - layer.mean(0) for layer in prompts]
+    rounds = table.round.astype(float)
+    categories = (table.category[:, None] == np.unique(table.category)).astype(float)
 
-    def fitted(*features: np.ndarray) -> np.ndarray:
-        def quality(scores: np.ndarray, rows: np.ndarray) -> float:
-            pairs = wins(scores, kept[rows])
-            return float(pairs.mean()) if pairs.size else np.nan
-
-        candidates = [(layer, outcome) for layer in features]
-        return out_of_fold(candidates, folds, lambda p, *_: p[:, 0].round(9), quality)
+    def predict(*features: np.ndarray) -> np.ndarray:
+        return predict_outcomes(features, table.kept, folds)
 
     return {
-        MASS: table["head_mass"].mean(1),
-        "mass of the turn before": table["turn_mass"],
+        MASS: table.head_mass.mean(1),
+        "mass of the turn before": table.turn_mass,
         ROUND: -rounds,
-        BEFORE: table["before"],
-        RATES: fitted(np.column_stack([categories, rounds])),
-        "mass of every head": fitted(table["head_mass"].astype(float)),
-        "outcome": fitted(*states),
-        "prompt": out_of_fold(
-            list(zip(states, centred, strict=True)),
-            folds,
-            lambda p, rows, y: margin(p, y[rows], table["id"][rows], table["family"][rows]),
-            lambda margins, rows: float((margins > 0).mean()),
-        ),
+        SCORE_BEFORE: table.before,
+        BASE_RATES: predict(np.column_stack([categories, rounds])),
+        "mass of every head": predict(table.head_mass.astype(float)),
+        "outcome": predict(*by_layer(table.states)),
+        "prompt": predict_prompts(table, folds),
     }
 
 
-def folds_of(table: dict[str, np.ndarray], unit: str, seed: int) -> np.ndarray:
-    """A random fold per unit; units of one category are spread over the folds."""
-    names, first, owner = np.unique(table[unit], return_index=True, return_inverse=True)
+# Comparing predictors
+
+
+def folds_of(table: ProbeTable, unit: str, seed: int) -> np.ndarray:
+    """The number of each probe's fold, which is random by unit.
+
+    Units of one category are spread over the folds.
+
+    Args:
+        unit: the column whose values are the units.
+    """
+    names, first, unit_of_probe = np.unique(
+        getattr(table, unit), return_index=True, return_inverse=True
+    )
     order = np.random.default_rng(seed).permutation(len(names))
-    order = order[np.argsort(table["category"][first][order], kind="stable")]
-    places = np.empty(len(names), int)
-    places[order] = np.arange(len(names)) % FOLDS
-    return places[owner]
+    order = order[np.argsort(table.category[first][order], kind="stable")]
+    fold_of_unit = np.empty(len(names), int)
+    fold_of_unit[order] = np.arange(len(names)) % NUM_FOLDS
+    return fold_of_unit[unit_of_probe]
 
 
-def compared(table: dict[str, np.ndarray], unit: str) -> dict:
-    """Every predictor's AUC over pairs of one fold, and how much it exceeds its peers'."""
-    kept = table["kept"]
-    families, owner = np.unique(table["family"], return_inverse=True)
-    member = np.eye(len(families))[:, owner]
-    chances = np.full(len(families), 1 / len(families))
-    draws = np.random.default_rng(0).multinomial(len(families), chances, 10_000)
-    weights = np.vstack([np.ones(len(families)), draws])  # the original families come first
-    cell = np.char.add(table["category"], table["round"].astype(str))
-    alike = cell[~kept, None] == cell[kept]
+def wins(scores: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Pairs [lost, kept]: 1 where the kept probe has the higher score, 0.5 for a tie."""
+    lost_scores = scores[~kept, None]
+    kept_scores = scores[None, kept]
+    return (kept_scores > lost_scores) + 0.5 * (kept_scores == lost_scores)
 
-    totals: dict[tuple, np.ndarray] = {}
-    decoded = np.zeros(len(kept))
-    chance = 0.0
-    for seed in range(REPEATS):
+
+@dataclass(frozen=True)
+class FamilyPairs:
+    """Sums values of pairs [lost, kept] of probes, in the data and in resamples of the families.
+
+    Attributes:
+        lost: the lost probes of each family, 0 or 1, [family, lost].
+        kept: the kept probes of each family, 0 or 1, [family, kept].
+        weights: how often each family is drawn, [1 + resample, family]; the first row is the data.
+    """
+
+    lost: np.ndarray
+    kept: np.ndarray
+    weights: np.ndarray
+
+    def by_family(self, pairs: np.ndarray) -> np.ndarray:
+        """The sums by the families of both probes, [family, family]."""
+        return self.lost @ pairs @ self.kept.T
+
+    def resample(self, sums: np.ndarray) -> np.ndarray:
+        """The total of sums by family in the data and in each resample, [1 + resample]."""
+        return ((self.weights @ sums) * self.weights).sum(1)
+
+
+def family_pairs(table: ProbeTable) -> FamilyPairs:
+    """The pairs of a table, with the same resamples every time."""
+    families, family_of_probe = np.unique(table.family, return_inverse=True)
+    count = len(families)
+    members = np.eye(count)[:, family_of_probe]
+    draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), RESAMPLES)
+    return FamilyPairs(
+        members[:, ~table.kept], members[:, table.kept], np.vstack([np.ones(count), draws])
+    )
+
+
+def estimate(values: np.ndarray) -> dict:
+    """The value of the data, which comes first, with its 95% interval over the resamples."""
+    low, high = np.nanquantile(values[1:], [0.025, 0.975])
+    return {"mean": round(values[0], 4), "low": round(low, 4), "high": round(high, 4)}
+
+
+class Split(NamedTuple):
+    """A random division of the probes into folds."""
+
+    folds: np.ndarray  # the number of each probe's fold
+    scores: dict[str, np.ndarray]  # of each predictor, fitted on the other folds
+
+
+def compare(table: ProbeTable, unit: str) -> dict:
+    """Every predictor's AUC over pairs of one fold, and how much it exceeds its peers'.
+
+    Args:
+        unit: the column whose values training and test do not share.
+    """
+    splits = []
+    for seed in range(NUM_SPLITS):
         folds = folds_of(table, unit, seed)
-        scores = predictors(table, folds)
-        decoded += (scores["prompt"] > 0) / REPEATS
-        rivals = [len(np.unique(owner[folds == fold])) for fold in folds]
-        chance += float(np.mean(1 / np.array(rivals))) / REPEATS
-        within = folds[~kept, None] == folds[kept]
-        for kind, allowed in ((ALL, within), (SAME, within & alike)):
-            for name in (None, *scores):
-                pairs = allowed if name is None else allowed * wins(scores[name], kept)
-                by_family = member[:, ~kept] @ pairs @ member[:, kept].T
-                totals[kind, name] = totals.get((kind, name), 0) + by_family
-
-    def estimate(values: np.ndarray) -> dict:
-        low, high = np.nanquantile(values[1:], [0.025, 0.975])
-        return {"mean": round(values[0], 4), "low": round(low, 4), "high": round(high, 4)}
-
-    summed = {key: ((weights @ total) * weights).sum(1) for key, total in totals.items()}
-    with np.errstate(invalid="ignore"):  # a resample may have no pairs
-        aucs = {key: value / summed[key[0], None] for key, value in summed.items()}
+        splits.append(Split(folds, predictors(table, folds)))
+    aucs = resampled_aucs(table, splits)
     return {
-        "decoded": {
-            name: equal_cost.over_groups(np.where(which, decoded, np.nan), table["family"])
-            for name, which in (("kept", kept), ("lost", ~kept))
-        }
-        | {"chance": round(chance, 4)},
+        "decoded": decoded_prompts(table, splits),
         "predictors": {
-            name: {
-                "auc": estimate(aucs[ALL, name]),
-                "auc_same_category_and_round": estimate(aucs[SAME, name]),
-                "less": {
-                    peer: estimate(aucs[ALL, name] - aucs[ALL, peer])
-                    for peer in PEERS
-                    if peer != name
-                },
-            }
-            for name in scores
+            name: {kind: estimate(values[name]) for kind, values in aucs.items()}
+            | {"less": {p: estimate(auc - aucs["auc"][p]) for p in PEERS if p != name}}
+            for name, auc in aucs["auc"].items()
         },
     }
 
 
-def summary(table: dict[str, np.ndarray]) -> dict:
-    """How well lost probes are predicted in unseen conversations, families and categories."""
-    late = table["round"] > 1
-    table = {name: column[late] for name, column in table.items()}
+def resampled_aucs(table: ProbeTable, splits: Sequence[Split]) -> dict[str, dict[str, np.ndarray]]:
+    """The AUC of each predictor, [1 + resample], by the kind of pairs that it is over.
+
+    Pairs and wins are summed over all splits.
+    """
+    kept = table.kept
+    families = family_pairs(table)
+    cell = np.char.add(table.category, table.round.astype(str))
+    same_cell = cell[~kept, None] == cell[kept]
+    num_pairs = defaultdict(float)  # by family
+    num_won = defaultdict(lambda: defaultdict(float))  # likewise
+    for folds, scores in splits:
+        same_fold = folds[~kept, None] == folds[kept]
+        pairs = {"auc": same_fold, "auc_same_category_and_round": same_fold & same_cell}
+        for kind, counted in pairs.items():
+            num_pairs[kind] += families.by_family(counted)
+            for name, values in scores.items():
+                num_won[kind][name] += families.by_family(counted * wins(values, kept))
+    aucs = {}
+    with np.errstate(invalid="ignore"):  # a resample may have no pairs
+        for kind, won in num_won.items():
+            total = families.resample(num_pairs[kind])
+            aucs[kind] = {name: families.resample(sums) / total for name, sums in won.items()}
+    return aucs
+
+
+def decoded_prompts(table: ProbeTable, splits: Sequence[Split]) -> dict:
+    """How often the prompt in force is the closest to the prediction of `prompt`: of kept probes,
+    of lost ones, and if a family of the test fold were drawn at random.
+    """
+    decoded = np.zeros(len(table.kept))
+    chance = 0.0
+    for folds, scores in splits:
+        decoded += (scores["prompt"] > 0) / len(splits)
+        families = {fold: len(np.unique(table.family[folds == fold])) for fold in np.unique(folds)}
+        chance += float(np.mean([1 / families[fold] for fold in folds])) / len(splits)
     return {
-        "probes": len(table["kept"]),
-        "lost": int((~table["kept"]).sum()),
-        "units": {unit: len(np.unique(table[unit])) for unit in UNITS},
-        "unseen": {unit: compared(table, unit) for unit in UNITS},
+        "kept": equal_cost.over_groups(np.where(table.kept, decoded, np.nan), table.family),
+        "lost": equal_cost.over_groups(np.where(table.kept, np.nan, decoded), table.family),
+        "chance": round(chance, 4),
     }
+
+
+def summary(table: ProbeTable) -> dict:
+    """How well lost probes are predicted in unseen conversations, families and categories."""
+    table = table.select(table.round > 1)
+    return {
+        "probes": len(table.kept),
+        "lost": int((~table.kept).sum()),
+        "units": {unit: len(np.unique(getattr(table, unit))) for unit in UNITS},
+        "unseen": {unit: compare(table, unit) for unit in UNITS},
+    }
+
+
+# The runs
+
+
+def run_default(model, runs: Path, seed: int) -> Path:
+    """Runs the default model on its own suite; returns the folder."""
+    folder = runs / f"default-{seed}"
+    settings = drift.Settings(conversations=CONVERSATIONS, seed=seed, adoption=False)
+    drift.run(model, drift.load_suite("starter"), folder, settings)
+    return folder
+
+
+def run_smollm2(model, runs: Path, seed: int) -> Path:
+    """Runs SmolLM2 as `on_smollm2.py` does, with scripted users; returns the folder."""
+    on_smollm2.drift_of(model, runs, seed, "scripted")
+    return runs / f"drift-scripted-{seed}"
+
+
+class Subject(NamedTuple):
+    """A model to measure."""
+
+    model: holdfast.LocalModel
+    run: Callable[[holdfast.LocalModel, Path, int], Path]
+    family_of: Callable[[str], str]  # the family of a prompt, by its id
 
 
 def main() -> None:
@@ -331,23 +502,23 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    models = {
-        "smollm2": (holdfast.load("smollm2", dtype="bfloat16"), smollm2_run, screen.family_of),
-        "default": (holdfast.load("default"), default_run, equal_cost.family_of),
+    default = holdfast.load("default")
+    smollm2 = holdfast.load("smollm2", dtype="bfloat16")
+    subjects = {
+        "smollm2": Subject(smollm2, run_smollm2, screen.family_of),
+        "default": Subject(default, run_default, equal_cost.family_of),
     }
+    fingerprints = {name: subject.model.fingerprint for name, subject in subjects.items()}
     record = {
         "benchmark": "decodable",
-        "measured_on": measured_on(
-            models["default"][0], {name: model.fingerprint for name, (model, *_) in models.items()}
-        ),
+        "measured_on": measured_on(default, fingerprints),
         "seeds": SEEDS,
         "conversations": CONVERSATIONS,
         "models": {},
     }
-    for name, (model, run, family_of) in models.items():
-        tables = [table_of(model, run(model, arguments.runs, s), family_of) for s in SEEDS]
-        joined = {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}
-        record["models"][name] = summary(joined)
+    for name, (model, run, family_of) in subjects.items():
+        tables = [table_of_run(model, run(model, arguments.runs, s), family_of) for s in SEEDS]
+        record["models"][name] = summary(concatenate(tables))
         print(name, json.dumps(record["models"][name], indent=1), flush=True)
     if arguments.out:
         write_json(record, arguments.out)

@@ -1,18 +1,18 @@
 """Compares fixes at equal cost: does any keep the prompt better than all published ones at the same
 capability?
 
-There are two pairs of stages. The first of a pair is for choosing settings; the second uses those
-that were written down before its numbers existed, on two seeds and on prompts that are not in the
-first.
+Stages come in pairs: the first is for choosing settings; the second measures those that were
+written down before its numbers existed, on two seeds and on prompts that are not in the first.
 
-`explore` and `confirm` have few prompts, and every ordered pair of them talks, so their intervals
-say what to expect of these prompts. `explore-many` and `confirm-many` draw a new pair of prompts
-for every conversation, each from its own half of the suite's families of prompts, and resample
-whole families: their intervals say what to expect of other families too.
+- `explore` and `confirm` have few prompts, and every ordered pair of them talks, so their intervals
+  say what to expect of these prompts.
+- `explore-many` and `confirm-many` draw a new pair of prompts for every conversation, each stage
+  from its own half of the suite's families of prompts, and resample whole families: their intervals
+  say what to expect of other families too.
 
 Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
 of knowledge questions answered correctly in the same dialogs, as the fourth user turn and, when
-confirming, as the eighth. There are two further readings: the last round's stability after the
+confirming, as the eighth. Supplementary readings are the last round's stability after the
 unmodified model's dialogs, and whether the model still knows there what the user said (recall.py).
 
 The lead of a setting is its stability minus that of the best published fix at the same capability,
@@ -57,7 +57,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from knowledge import ask
 
 RESULTS = Path(__file__).parent / "results"
-RECALLED = 3  # questions per conversation about what the user said
+RECALL_QUESTIONS = 3  # per conversation, about what the user said
 FITTED = ("seka", "prism", "capping", "vector")
 PUBLISHED = (
     "split-softmax:exponent=0.7,0.5,0.3",
@@ -82,7 +82,7 @@ OURS = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Stage:
     """The settings of one stage.
 
@@ -91,12 +91,13 @@ class Stage:
         prompts: how many of them, each from a different family; every ordered pair is one
             conversation. None: half of the families with all their prompts, and a new pair drawn
             for every conversation.
-        conversations: per setting.
-        questions: questions per conversation, at each question turn.
+        conversations: how many per setting.
+        questions: how many per conversation, at each question turn.
         seeds: of conversations, draws and questions; each gives a separate calibration.
-        published, ours: sweeps; {seka} is the file with SEKA's fitted projections.
-        turns: the user turns that are knowledge questions, each in a separate reading.
-        beside: whether to take the supplementary readings too.
+        published: sweeps of published fixes; {seka} is the file with SEKA's fitted projections.
+        ours: other sweeps.
+        turns: the user turns that are knowledge questions, each in a separate calibration.
+        supplementary: whether to take the supplementary readings too.
         level: of the interval of a lead: 1 minus 5% / number of leads to confirm.
     """
 
@@ -108,34 +109,43 @@ class Stage:
     published: tuple[str, ...]
     ours: tuple[str, ...]
     turns: tuple[int, ...]
-    beside: bool = True
+    supplementary: bool = True
     level: float = 0.95
 
 
-EXPLORE = Stage(0, 9, 72, 9, (11,), PUBLISHED, OURS, turns=(4,))
+EXPLORE = Stage(
+    half=0,
+    prompts=9,
+    conversations=72,
+    questions=9,
+    seeds=(11,),
+    published=PUBLISHED,
+    ours=OURS,
+    turns=(4,),
+)
 CONFIRM = Stage(
-    1,
-    10,
-    90,
-    9,
-    (12, 13),
-    (
+    half=1,
+    prompts=10,
+    conversations=90,
+    questions=9,
+    seeds=(12, 13),
+    published=(
         "split-softmax:exponent=0.7,0.3",
         "boost:factor=2,4",
         "repetition:probability=0.5,1",
         "seka:file={seka},gain=0.5,1",
     ),
-    ("repetition:probability=0.5+boost:factor=2,4",),
+    ours=("repetition:probability=0.5+boost:factor=2,4",),
     turns=(4, 8),
     level=1 - 0.05 / 3,
 )
 EXPLORE_MANY = Stage(
-    0,
-    None,
-    150,
-    5,
-    (21,),
-    (
+    half=0,
+    prompts=None,
+    conversations=150,
+    questions=5,
+    seeds=(21,),
+    published=(
         "split-softmax:exponent=0.7,0.5,0.3",
         "boost:factor=2,4,8",
         "repetition:probability=0.5,1",
@@ -146,7 +156,7 @@ EXPLORE_MANY = Stage(
         "guidance:scale=1.25",
         "anchoring:strength=1.25",
     ),
-    (
+    ours=(
         "hold:fraction=0.5,1",
         "repetition:probability=0.5+boost:factor=2",
         "boost:factor=8,32,heads={gain}",
@@ -154,21 +164,21 @@ EXPLORE_MANY = Stage(
         "split-softmax:exponent=0.3,heads={gain}",
     ),
     turns=(4,),
-    beside=False,
+    supplementary=False,
 )
 CONFIRM_MANY = Stage(
-    1,
-    None,
-    168,
-    6,
-    (22, 23),
-    (
+    half=1,
+    prompts=None,
+    conversations=168,
+    questions=6,
+    seeds=(22, 23),
+    published=(
         "split-softmax:exponent=0.5",
         "boost:factor=2,4",
         "seka:file={seka},gain=0.5,1",
         "prism:file={prism},gain=0.5",
     ),
-    ("boost:factor=8,heads={drop}",),
+    ours=("boost:factor=8,heads={drop}",),
     turns=(4, 8),
     level=1 - 0.05 / 3,
 )
@@ -186,18 +196,21 @@ def family_of(prompt: str) -> str:
 
 
 def prompts_of(stage: Stage) -> drift.Suite:
-    """Half of the starter suite's families (of the second half, only wordings that were not used to
-    choose heads); or a few prompts from one half of its prompts, each from a different family.
+    """The part of the starter suite that a stage uses.
+
+    It is a few prompts from one half of all, each from a different family; or else half of the
+    families (of the second half, only wordings that were not used to choose heads).
     """
     suite = drift.load_suite("starter")
     if stage.prompts is None:
         names = sorted({family_of(case.id) for case in suite.cases})
         random.Random("equal cost families").shuffle(names)
-        ours = set(names[stage.half :: 2])
+        chosen = set(names[stage.half :: 2])
         cases = suite.cases[1::2] if stage.half else suite.cases
-        kept = tuple(case for case in cases if family_of(case.id) in ours)
-        return dataclasses.replace(suite, cases=kept)
-    families: dict[str, list] = {}
+        return dataclasses.replace(
+            suite, cases=tuple(case for case in cases if family_of(case.id) in chosen)
+        )
+    families: dict[str, list[drift.Case]] = {}
     for case in suite.cases[stage.half :: 2]:
         families.setdefault(family_of(case.id), []).append(case)
     rng = random.Random(f"equal cost {stage.half}")
@@ -245,27 +258,30 @@ def fitted_files(model, folder: Path) -> dict[str, Path]:
 
 
 def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
-    """Runs a calibration per turn; all of them use the same dialogs."""
+    """Runs a calibration for each question turn; the others use the dialogs of the first."""
     suite = prompts_of(stage)
     plan = CalibrationPlan(
-        draws=1, seed=seed, conversations=None if stage.prompts else stage.conversations
+        draws=1,
+        seed=seed,
+        conversations=None if stage.prompts else stage.conversations,
+        sweeps=sweeps,
     )
-    read = []
+    items = questions(stage.conversations * stage.questions, seed)
+    dialogs = folder_of(runs, seed, stage.turns[0]) / "stability"
+    calibrations = []
     for turn in stage.turns:
-        folder = runs / f"seed-{seed}-turn-{turn}"
-        first = runs / f"seed-{seed}-turn-{stage.turns[0]}" / "stability"
-        if turn != stage.turns[0] and first.exists():
+        folder = folder_of(runs, seed, turn)
+        if turn != stage.turns[0] and dialogs.exists():
             shutil.rmtree(folder / "stability", ignore_errors=True)
-            shutil.copytree(first, folder / "stability")
-        calibrate(
-            model,
-            suite,
-            questions(stage.conversations * stage.questions, seed),
-            folder,
-            dataclasses.replace(plan, ask_at=turn, sweeps=sweeps),
-        )
-        read.append(read_calibration(folder))
-    return read
+            shutil.copytree(dialogs, folder / "stability")
+        calibrate(model, suite, items, folder, dataclasses.replace(plan, ask_at=turn))
+        calibrations.append(read_calibration(folder))
+    return calibrations
+
+
+def folder_of(runs: Path, seed: int, turn: int) -> Path:
+    """The folder of the calibration whose questions are at a user turn."""
+    return runs / f"seed-{seed}-turn-{turn}"
 
 
 def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
@@ -300,38 +316,39 @@ def lead(
     costliest setting, it is that setting's. The best fix is chosen separately in every resample of
     the groups, which errs in favour of the published fixes.
     """
-    everyone = [calibration.none, candidate, *(other for rival in rivals for other in rival)]
-    values = calibration.gains_and_costs(everyone)
-    places = []
-    start = 2
+    settings = [calibration.none, candidate]
+    curves: list[list[int]] = []  # for each rival, the positions of no fix and of its settings
     for rival in rivals:
-        places.append([0, *range(start, start + len(rival))])
-        start += len(rival)
+        curves.append([0, *range(len(settings), len(settings) + len(rival))])
+        settings += rival
 
-    def ahead(means: np.ndarray) -> float:
+    def lead_in(means: np.ndarray) -> float:
         stability, cost = np.split(means, 2)
-        theirs = []
-        for rival in places:
-            curve = sorted(rival, key=lambda index: cost[index])
-            theirs.append(np.interp(cost[1], cost[curve], stability[curve]))
-        return float(stability[1] - max(theirs))
+        rival_stability = []
+        for curve in curves:
+            by_cost = sorted(curve, key=lambda index: cost[index])
+            rival_stability.append(np.interp(cost[1], cost[by_cost], stability[by_cost]))
+        return float(stability[1] - max(rival_stability))
 
-    again = np.array([ahead(means) for means in resampled(values, groups)])
+    values = calibration.gains_and_costs(settings)
+    leads = np.array([lead_in(means) for means in resampled(values, groups)])
     tail = (1 - level) / 2
-    low, high = np.quantile(again, [tail, 1 - tail])
-    means = ahead(np.nanmean(values, 0))
-    return {"mean": round(means, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
+    low, high = np.quantile(leads, [tail, 1 - tail])
+    mean = lead_in(np.nanmean(values, 0))
+    return {"mean": round(mean, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
 
 
-def readings(model, stage: Stage, seed: int, folder: Path, specs: list[str]) -> dict:
-    """Stability in the last round and recall, [setting, conversation], after the dialogs of the
-    unmodified model.
+def supplementary_readings(
+    model, stage: Stage, seed: int, folder: Path, specs: list[str]
+) -> dict[str, np.ndarray]:
+    """Stability in the last round and points of recall lost, [setting, conversation], after the
+    dialogs of the unmodified model.
     """
     run = read_run(folder / "stability")
     records = [record for record in run.records if record.method == "none"]
     fixes = [() if name == "none" else methods.parse(name) for name in specs]
     fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
-    recalled = recall(model, records, fixes, per_record=RECALLED, seed=seed)
+    recalled = recall(model, records, fixes, per_record=RECALL_QUESTIONS, seed=seed)
     return {"fixed_histories_gain": fixed, "recall_points_lost": -100 * recalled}
 
 
@@ -356,14 +373,13 @@ def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
     }
     gains: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        method = record.method
-        number = record.conversation
-        agent = record.agent
-        gain = scores[method, number] - scores["none", number]
-        gains.setdefault(method, {}).setdefault(getattr(agent, field), []).append(gain)
+        unmodified = scores["none", record.conversation]
+        gain = scores[record.method, record.conversation] - unmodified
+        by_value = gains.setdefault(record.method, {})
+        by_value.setdefault(getattr(record.agent, field), []).append(gain)
     return {
-        method: {name: round(float(np.mean(values)), 4) for name, values in by_kind.items()}
-        for method, by_kind in gains.items()
+        method: {name: round(float(np.mean(values)), 4) for name, values in by_value.items()}
+        for method, by_value in gains.items()
     }
 
 
@@ -376,19 +392,24 @@ def agents_by(folder: Path, field: str) -> dict[str, int]:
 def rows_of(
     stage: Stage,
     calibrations: list[Calibration],
-    published: int,
-    beside: dict[str, np.ndarray],
+    readings: dict[str, np.ndarray],
     groups: Sequence[Hashable],
 ) -> list[dict]:
     """A row per setting: its gain and cost, and the lead of ours and of every published one over
     all other published ones.
+
+    Args:
+        calibrations: for each question turn; their first sweeps are the published ones.
+        readings: the supplementary readings.
+        groups: the group of each conversation.
     """
-    rows = []
+    num_published = len(stage.published)
     first = calibrations[0]
+    rows = []
     for index, candidate in enumerate(first.candidates):
         row: dict = {
             "method": re.sub(r"file=[^,+]*", "file=FILE", candidate.method),
-            "published": candidate.sweep is None or candidate.sweep < published,
+            "published": candidate.sweep is None or candidate.sweep < num_published,
             "stability": rounded(estimate(candidate.stability, SCORES)),
             "gain": over_groups(np.subtract(*first.compared(candidate)), groups),
         }
@@ -397,18 +418,32 @@ def rows_of(
             row[f"capability_turn_{turn}"] = rounded(estimate(same.capability, None))
             lost = calibration.none.capability - same.capability
             row[f"points_lost_turn_{turn}"] = over_groups(lost, groups)
-            rivals = [
-                sweep
-                for number, sweep in enumerate(calibration.sweeps[:published])
-                if number != candidate.sweep
-            ]
             if candidate.sweep is not None:
+                rivals = calibration.sweeps[:num_published]
+                rivals = [rival for n, rival in enumerate(rivals) if n != candidate.sweep]
                 row[f"lead_turn_{turn}"] = lead(calibration, same, rivals, stage.level, groups)
-        for name, values in beside.items():
+        for name, values in readings.items():
             if np.isfinite(values[index]).any():
                 row[name] = over_groups(values[index] - values[0], groups)
         rows.append(row)
     return rows
+
+
+def results_of_seed(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> dict:
+    """Measures a stage on one seed; returns its part of the record."""
+    calibrations = measure(model, stage, seed, runs, sweeps)
+    specs = [candidate.method for candidate in calibrations[0].candidates]
+    folder = folder_of(runs, seed, stage.turns[0])
+    readings = {}
+    if stage.supplementary:
+        readings = supplementary_readings(model, stage, seed, folder, specs)
+    rows = rows_of(stage, calibrations, readings, groups_of(stage, folder))
+    field, name = ("id", "prompt") if stage.prompts else ("category", "category")
+    gains = gains_by(folder, field)
+    for row, spec in zip(rows, specs, strict=True):
+        row[f"gain_by_{name}"] = gains[spec]
+        print(json.dumps(row), flush=True)
+    return {"seed": seed, "agents": agents_by(folder, field), "settings": rows}
 
 
 def main() -> None:
@@ -421,26 +456,11 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     stage = STAGES[arguments.stage]
     model = holdfast.load()
-    files = fitted_files(model, arguments.runs / "fitted")
-    named = {**files, **chosen_heads()}
-    published = [sweep.format(**named) for sweep in stage.published]
-    ours = [sweep.format(**named) for sweep in stage.ours]
-    seeds = []
-    for seed in stage.seeds:
-        folder = arguments.runs / arguments.stage
-        calibrations = measure(model, stage, seed, folder, [*published, *ours])
-        specs = [candidate.method for candidate in calibrations[0].candidates]
-        first = folder / f"seed-{seed}-turn-{stage.turns[0]}"
-        beside = readings(model, stage, seed, first, specs) if stage.beside else {}
-        rows = rows_of(stage, calibrations, len(published), beside, groups_of(stage, first))
-        field = "id" if stage.prompts else "category"
-        gains = gains_by(first, field)
-        for row, name in zip(rows, specs, strict=True):
-            row[f"gain_by_{'prompt' if stage.prompts else 'category'}"] = gains[name]
-        seeds.append({"seed": seed, "agents": agents_by(first, field), "settings": rows})
-        for row in rows:
-            print(json.dumps(row), flush=True)
-    families = {family_of(case.id) for case in prompts_of(stage).cases}
+    values = {**fitted_files(model, arguments.runs / "fitted"), **chosen_heads()}
+    sweeps = [sweep.format(**values) for sweep in (*stage.published, *stage.ours)]
+    runs = arguments.runs / arguments.stage
+    seeds = [results_of_seed(model, stage, seed, runs, sweeps) for seed in stage.seeds]
+    cases = prompts_of(stage).cases
     record = {
         "benchmark": "equal_cost",
         "stage": arguments.stage,
@@ -448,8 +468,8 @@ def main() -> None:
         "conversations": stage.conversations,
         "questions": stage.conversations * stage.questions,
         "turns": stage.turns,
-        "prompts": [case.id for case in prompts_of(stage).cases],
-        "families": None if stage.prompts else len(families),
+        "prompts": [case.id for case in cases],
+        "families": None if stage.prompts else len({family_of(case.id) for case in cases}),
         "level": stage.level,
         "seeds": seeds,
     }

@@ -1,9 +1,10 @@
-"""Models with windows, chunks, sinks or states: our loop against lock-step `generate`, per token.
+"""Compares our loop with batched `generate` on models with windows, chunks, sinks or states.
 
-Ten small models with random weights, one of each shape. The workload is like the drift loop's: 8
-conversations, each with a turn and three forks of it per round, so 32 rows that share prefixes. The
-peer puts the same chats into one left-padded `generate` batch, re-encoding the history. Both sample
-replies of the same maximum length, alternate in one process, and are timed per generated token.
+There are ten small models with random weights, one of each kind. As in drift_loop.py, eight
+conversations are played; in every round, each has a turn and three forks of it, which makes 32 rows
+that share prefixes. The peer puts the same chats into one left-padded `generate` batch, re-encoding
+the history. Both sample replies of the same maximum length, alternate in one process, and are timed
+per generated token.
 
     python benchmarks/modern.py --out benchmarks/results/modern.json
     python benchmarks/modern.py mistral lfm2          # only these
@@ -16,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import transformers
@@ -29,8 +31,9 @@ from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
 
-CONVERSATIONS, FORKS = 8, 3
-SHAPE = {
+CONVERSATIONS = 8
+FORKS = 3
+SIZES = {  # of every model
     "hidden_size": 256,
     "intermediate_size": 512,
     "num_hidden_layers": 4,
@@ -42,7 +45,7 @@ SHAPE = {
 EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
 MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 64, "mamba_d_state": 16, "mamba_n_groups": 1}
 WINDOW = {"sliding_window": 128}
-SHAPES = {
+KINDS = {  # transformers' name of each kind of model, and its further options
     "mistral": WINDOW,
     "phi3": WINDOW,
     "gemma2": WINDOW,
@@ -72,23 +75,33 @@ SHAPES = {
     "falcon_h1": {"mamba_d_ssm": 512, **MAMBA},
     "jamba": {"attn_layer_period": 4, "attn_layer_offset": 2, "num_experts": 2},
 }
-TEXT = "Tell me of the garden, the river, and the old town where people talk about music. "
+SENTENCE = "Tell me of the garden, the river, and the old town where people talk about music. "
 Chat = list[dict[str, str]]
-Answer = Callable[[Sequence[Chat], Sequence[int]], tuple[list[str], int]]
+
+
+class Replies(NamedTuple):
+    """The replies to some chats."""
+
+    texts: list[str]
+    num_tokens: int  # of all of them, counting the ends
+
+
+# replies to chats, each of which is in the conversation of that number
+Answer = Callable[[Sequence[Chat], Sequence[int]], Replies]
 
 
 def build(kind: str, tokenizer) -> tuple[LocalModel, transformers.PreTrainedModel]:
     """Two models of this kind with the same weights: ours and transformers' own."""
-    special = {
-        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("eos", "pad")
+    options = {
+        **SIZES,
+        **KINDS[kind],
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.eos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
     }
-    options = {**SHAPE, **SHAPES[kind], **special, "bos_token_id": tokenizer.eos_token_id}
-    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **options)
-    pair = []
-    for _ in range(2):
-        torch.manual_seed(0)
-        pair.append(AutoModelForCausalLM.from_config(config.__class__(**config.to_dict())).eval())
-    mine, stock = pair
+    config = AutoConfig.for_model(kind, **options)
+    mine, stock = (with_random_weights(config) for _ in range(2))
     steerable = install(mine)
     model = LocalModel(
         kind,
@@ -102,18 +115,26 @@ def build(kind: str, tokenizer) -> tuple[LocalModel, transformers.PreTrainedMode
     return model, stock
 
 
+def with_random_weights(config) -> transformers.PreTrainedModel:
+    """A model of a copy of the configuration, with the same weights every time."""
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(config.__class__(**config.to_dict())).eval()
+
+
 def ours(model: LocalModel, sampling: Sampling) -> Answer:
-    """Answers in one session, whose threads keep the first row of each conversation."""
+    """Answers in one session, which keeps the cache of the first chat of each conversation."""
     session = model.session()
 
-    def answer(chats: Sequence[Chat], threads: Sequence[int]) -> tuple[list[str], int]:
+    def answer(chats: Sequence[Chat], conversations: Sequence[int]) -> Replies:
         requests = [
-            Request(chat, (), sampling, seed=seed, thread=thread, keep=seed < CONVERSATIONS)
-            for seed, (chat, thread) in enumerate(zip(chats, threads, strict=True))
+            Request(chat, (), sampling, seed=seed, thread=number, keep=seed < CONVERSATIONS)
+            for seed, (chat, number) in enumerate(zip(chats, conversations, strict=True))
         ]
         replies = session.generate_batch(requests)
-        tokens = sum(len(reply.token_ids) + (reply.stop_reason == "stop") for reply in replies)
-        return [reply.text for reply in replies], tokens
+        return Replies(
+            [reply.text for reply in replies],
+            sum(len(reply.token_ids) + (reply.stop_reason == "stop") for reply in replies),
+        )
 
     return answer
 
@@ -122,7 +143,7 @@ def lock_step(stock, tokenizer, sampling: Sampling) -> Answer:
     """Answers all chats in one left-padded batch, encoding each from the start."""
 
     @torch.inference_mode()
-    def answer(chats: Sequence[Chat], threads: Sequence[int]) -> tuple[list[str], int]:
+    def answer(chats: Sequence[Chat], conversations: Sequence[int]) -> Replies:
         inputs = tokenizer.apply_chat_template(
             list(chats),
             add_generation_prompt=True,
@@ -141,38 +162,67 @@ def lock_step(stock, tokenizer, sampling: Sampling) -> Answer:
             pad_token_id=tokenizer.pad_token_id,
             eos_token_id=tokenizer.eos_token_id,
         )[:, inputs["input_ids"].shape[1] :]
-        ended = (written == tokenizer.eos_token_id).cumsum(-1)
-        tokens = int((ended == 0).sum() + (ended > 0).any(-1).sum())
-        return tokenizer.batch_decode(written, skip_special_tokens=True), tokens
+        ends = (written == tokenizer.eos_token_id).cumsum(-1)
+        num_tokens = int((ends == 0).sum() + (ends > 0).any(-1).sum())
+        return Replies(tokenizer.batch_decode(written, skip_special_tokens=True), num_tokens)
 
     return answer
 
 
 def play(answer: Answer, rounds: int) -> float:
     """Plays the given number of rounds; returns seconds per generated token."""
-    chats: list[Chat] = [
+    numbers = range(CONVERSATIONS)
+    history: list[Chat] = [
         [{"role": "system", "content": "You hold on to what you were told. " * (1 + number % 3)}]
-        for number in range(CONVERSATIONS)
+        for number in numbers
     ]
     started = time.perf_counter()
-    tokens = 0
+    num_tokens = 0
     for turn in range(rounds):
-        users = [TEXT * (1 + (number + turn) % 3) for number in range(CONVERSATIONS)]
-        requests = [
-            [*chat, {"role": "user", "content": text}]
-            for chat, text in zip(chats, users, strict=True)
+        chats = [
+            [*history[number], {"role": "user", "content": SENTENCE * (1 + (number + turn) % 3)}]
+            for number in numbers
         ]
-        forks = [
-            [*chat, {"role": "user", "content": f"Question {fork}: what do you hold on to?"}]
-            for chat in chats
-            for fork in range(FORKS)
-        ]
-        threads = [*range(CONVERSATIONS), *(n for n in range(CONVERSATIONS) for _ in range(FORKS))]
-        texts, count = answer([*requests, *forks], threads)
-        tokens += count
-        for number, request in enumerate(requests):
-            chats[number] = [*request, {"role": "assistant", "content": texts[number]}]
-    return (time.perf_counter() - started) / tokens
+        forks = []
+        for number in numbers:
+            for fork in range(FORKS):
+                question = f"Question {fork}: what do you hold on to?"
+                forks.append([*history[number], {"role": "user", "content": question}])
+        fork_numbers = [number for number in numbers for _ in range(FORKS)]
+        replies = answer([*chats, *forks], [*numbers, *fork_numbers])
+        num_tokens += replies.num_tokens
+        for number in numbers:
+            reply = {"role": "assistant", "content": replies.texts[number]}
+            history[number] = [*chats[number], reply]
+    return (time.perf_counter() - started) / num_tokens
+
+
+def compare(kind: str, tokenizer, sampling: Sampling, rounds: int, repetitions: int) -> dict:
+    """Times both on a kind of model; returns the row of the record."""
+    model, stock = build(kind, tokenizer)
+    assert model.reuses_cache, kind
+    play(ours(model, sampling), 1)
+    play(lock_step(stock, tokenizer, sampling), 1)
+    our_seconds = []
+    peer_seconds = []
+    for _ in range(repetitions):
+        our_seconds.append(play(ours(model, sampling), rounds))
+        peer_seconds.append(play(lock_step(stock, tokenizer, sampling), rounds))
+    ratios = [peer / mine for mine, peer in zip(our_seconds, peer_seconds, strict=True)]
+    return {
+        "type": kind,
+        "goes_on": model.runner.supports_chunked_prefill,
+        "ratio": {
+            "median": statistics.median(ratios),
+            "low": min(ratios),
+            "high": max(ratios),
+            "repetitions": ratios,
+        },
+        "seconds_per_token": {
+            "ours": statistics.median(our_seconds),
+            "lock_step": statistics.median(peer_seconds),
+        },
+    }
 
 
 def main() -> None:
@@ -190,31 +240,10 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     sampling = Sampling(1.0, 0.9, arguments.tokens)
     rows = []
-    for kind in arguments.kinds or SHAPES:
-        model, stock = build(kind, tokenizer)
-        assert model.reuses_cache, kind
-        play(ours(model, sampling), 1)
-        play(lock_step(stock, tokenizer, sampling), 1)
-        seconds = {"ours": [], "lock_step": []}
-        for _ in range(arguments.repetitions):
-            seconds["ours"].append(play(ours(model, sampling), arguments.rounds))
-            peer = lock_step(stock, tokenizer, sampling)
-            seconds["lock_step"].append(play(peer, arguments.rounds))
-        relative = [peer / mine for mine, peer in zip(*seconds.values(), strict=True)]
-        rows.append(
-            {
-                "type": kind,
-                "goes_on": model.runner.supports_chunked_prefill,
-                "ratio": {
-                    "median": statistics.median(relative),
-                    "low": min(relative),
-                    "high": max(relative),
-                    "repetitions": relative,
-                },
-                "seconds_per_token": {who: statistics.median(s) for who, s in seconds.items()},
-            }
-        )
-        print(kind, {name: round(rows[-1]["ratio"][name], 2) for name in ("median", "low", "high")})
+    for kind in arguments.kinds or KINDS:
+        row = compare(kind, tokenizer, sampling, arguments.rounds, arguments.repetitions)
+        rows.append(row)
+        print(kind, {name: round(row["ratio"][name], 2) for name in ("median", "low", "high")})
     if arguments.out:
         result = {
             "benchmark": "modern",

@@ -1,15 +1,16 @@
-"""A paper's figures on a model, as a record: `holdfast reproduce PAPER`.
+"""Records a paper's figures on a model: what `holdfast reproduce PAPER` finds.
 
-    python benchmarks/reproduction.py li2024 --runs runs/li2024 --out
-    benchmarks/results/li2024/findings.json
+    python benchmarks/reproduction.py li2024 --runs runs/li2024
+        --out benchmarks/results/li2024/findings.json
     python benchmarks/reproduction.py zhang2024 --model smollm2 --dtype bfloat16 --scale brief
-    --task counterfact --facts counterfact_core.csv.gz --runs runs/zhang2024_smollm2
-    --out benchmarks/results/zhang2024_smollm2/findings.json
+        --task counterfact --facts counterfact_core.csv.gz --runs runs/zhang2024_smollm2
+        --out benchmarks/results/zhang2024_smollm2/findings.json
 
---facts selects the facts of CounterFact that the model knows: a fact is kept if the model, asked
-the bare question, finds the true target more likely than the false one. Only then does a changed
-fact have something to outweigh. The run stays in --runs and can be resumed; findings and the
-figures they name are copied beside --out."""
+With --facts, only facts of CounterFact that the model knows are used: asked the bare question, it
+finds the true target more likely than the false one. Only then does a changed fact have something
+to outweigh. The run stays in --runs and can be resumed; findings and the figures they name are
+copied beside --out.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +30,16 @@ from holdfast.cli import main as command_line
 from holdfast.papers.zhang2024.data import FACTS, SPLITS, ChangedFact
 from holdfast.records import read_run
 
-ASKED = 600  # facts, from all splits
-OTHERS = 32  # samples per task that heads were not profiled on
-COLUMNS = ("label", "relation", "subject", "target", "true_target")
+NUM_FACTS = 600  # facts that are asked, from all splits
+SAMPLES_PER_OTHER_TASK = 32
+CSV_COLUMNS = ("label", "relation", "subject", "target", "true_target")
 
 
 def draw_facts(data: str) -> list[ChangedFact]:
     """The first facts of each split in the order of seed 0, in the proportions of the splits."""
     items = tasks.load_data((data,), tasks.Settings(tasks=("counterfact",))).items[FACTS]
-    every = sum(len(items[split]) for split in SPLITS)
-    counts = {split: round(ASKED * len(items[split]) / every) for split in SPLITS}
+    total = sum(len(items[split]) for split in SPLITS)
+    counts = {split: round(NUM_FACTS * len(items[split]) / total) for split in SPLITS}
     return [fact for split in SPLITS for fact in items[split][: counts[split]]]
 
 
@@ -56,44 +57,73 @@ def write_known(model, data: str, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(COLUMNS)
+        rows.writerow(CSV_COLUMNS)
         rows.writerows((0, fact.relation, fact.subject, fact.new, fact.old) for fact in known)
     counts = {"asked": len(facts), "known": len(known)}
     out.with_suffix(".json").write_text(json.dumps(counts) + "\n")
 
 
-def profiles(runs: Path) -> dict[str, dict]:
+def profile_costs(run: Path) -> dict[str, dict]:
     """The size and cost of each task's head profile: heads, samples, and seconds."""
-    made = {}
-    for folder in sorted((runs / "profile").glob("*")):
+    costs = {}
+    for folder in sorted((run / "profile").glob("*")):
         records = read_run(folder).records
-        made[folder.name] = {
+        costs[folder.name] = {
             "heads": len(records[0].scores) - 1,  # one score is without steering
             "samples": len(records),
             "seconds": round(sum(record.seconds for record in records)),
         }
-    return made
+    return costs
 
 
-def ask_others(model, profiled: list[str], runs: Path) -> dict[str, dict]:
-    """How heads profiled on one task do on the tasks whose instruction is emphasised: each metric's
-    mean, by task and row.
+def scores_on_other_tasks(model, profiled: list[str], run: Path) -> dict[str, dict]:
+    """The scores of heads that were profiled on one task, on the tasks whose instruction is
+    emphasised: each metric's mean, by task and row.
     """
     names = [task.name for task in tasks.CATALOGUE.values() if not task.chooses]
-    settings = tasks.Settings(tuple(name for name in names if name not in profiled), OTHERS)
-    variants = read_run(runs / "test" / profiled[0]).manifest.identity.to_json()["variants"]
+    others = tuple(name for name in names if name not in profiled)
+    settings = tasks.Settings(others, SAMPLES_PER_OTHER_TASK)
+    variants = read_run(run / "test" / profiled[0]).manifest.identity.to_json()["variants"]
     steered = next(name for name in variants if name.startswith("pasta"))
     data = tasks.load_data([tasks.SYNTHETIC], settings)
-    done = read_results(tasks.run(model, data, runs / "others", settings, [steered]))
-    made: dict[str, dict] = {}
-    for result in done:
+    scores: dict[str, dict] = {}
+    for result in read_results(tasks.run(model, data, run / "others", settings, [steered])):
         row = "zero-shot" if result.variant == "zero-shot" else f"PASTA, heads of {profiled[0]}"
         means = {name: float(np.mean(values)) for name, values in result.scores.items()}
-        made.setdefault(result.task, {})[row] = {"samples": OTHERS, **means}
-    return made
+        scores.setdefault(result.task, {})[row] = {"samples": SAMPLES_PER_OTHER_TASK, **means}
+    return scores
 
 
-def main() -> None:
+def reproduce_words(arguments: argparse.Namespace, known: Path | None, run: Path) -> list[str]:
+    """The words of the `holdfast reproduce` command.
+
+    Args:
+        known: the file of the facts that the model knows; None without --facts.
+        run: the folder of the run.
+    """
+    words = ["reproduce", arguments.paper, "--scale", arguments.scale]
+    for name in ("model", "dtype", "chat_template", "suite"):
+        if (value := getattr(arguments, name)) not in (None, "default"):
+            words += [f"--{name.replace('_', '-')}", value]
+    for task in arguments.task:
+        words += ["--task", task]
+    if known is not None:
+        words += ["--data", str(known)]
+        if set(arguments.task) != {"counterfact"}:
+            words += ["--data", tasks.SYNTHETIC]  # for the biographies
+    return [*words, "--out", str(run)]
+
+
+def copy_images(figures: list[dict], run: Path, target: Path) -> None:
+    """Copies the images of the figures from the run to another folder, and no others."""
+    shutil.rmtree(target / "figures", ignore_errors=True)
+    for figure in figures:
+        for image in figure["images"]:
+            (target / image).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(run / image, target / image)
+
+
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paper", choices=("li2024", "zhang2024"))
     parser.add_argument("--runs", type=Path)
@@ -107,40 +137,33 @@ def main() -> None:
     parser.add_argument("--facts", help="CounterFact, as of holdfast tasks --data")
     parser.add_argument("--known", type=Path, help="default: known.csv in --runs")
     parser.add_argument("--others", action="store_true", help="ask the other writing tasks too")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
     runs = arguments.runs or Path("runs") / f"record-{arguments.paper}"
+    run = runs / arguments.paper
     out = arguments.out or Path("benchmarks/results") / arguments.paper / "findings.json"
     model = holdfast.load(
         arguments.model, dtype=arguments.dtype, chat_template=arguments.chat_template
     )
     stamp = measured_on(model)
-    command = ["reproduce", arguments.paper, "--scale", arguments.scale]
-    for name in ("model", "dtype", "chat_template", "suite"):
-        if (value := getattr(arguments, name)) not in (None, "default"):
-            command += [f"--{name.replace('_', '-')}", value]
-    command += [word for task in arguments.task for word in ("--task", task)]
     record = {"benchmark": arguments.paper, "model": model.name, "scale": arguments.scale}
+    known = None
     if arguments.facts:
         known = arguments.known or runs / "known.csv"
         if not known.exists():
             write_known(model, arguments.facts, known)
         counts = json.loads(known.with_suffix(".json").read_text())
         record["facts"] = {name: counts[name] for name in ("asked", "known")}
-        command += ["--data", str(known)]
-        if set(arguments.task) != {"counterfact"}:
-            command += ["--data", tasks.SYNTHETIC]  # for the biographies
-    if status := command_line([*command, "--out", str(runs / arguments.paper)]):
+    if status := command_line(reproduce_words(arguments, known, run)):
         raise SystemExit(status)
-    runs = runs / arguments.paper
-    figures = json.loads((runs / "findings.json").read_text())
-    shutil.rmtree(out.parent / "figures", ignore_errors=True)
-    for image in (image for figure in figures for image in figure["images"]):
-        target = out.parent / image
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(runs / image, target)
-    record |= {"tasks": arguments.task, "profiles": profiles(runs)}
+    figures = json.loads((run / "findings.json").read_text())
+    copy_images(figures, run, out.parent)
+    record |= {"tasks": arguments.task, "profiles": profile_costs(run)}
     if arguments.others:
-        record["others"] = ask_others(model, arguments.task, runs)
+        record["others"] = scores_on_other_tasks(model, arguments.task, run)
     record |= {"measured_on": stamp, "figures": figures}
     write_json(record, out)
 

@@ -17,16 +17,15 @@ from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli import main, read_command
 from holdfast.cli.measure import first_run
-from holdfast.cli.measure.first_run import draft_prompt, write_suite
-from holdfast.cli.measure.time_box import (
+from holdfast.cli.measure.pilot import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
-    ConversationGroup,
     Pilot,
     RunPlan,
-    TimeBox,
     time_replies,
 )
+from holdfast.cli.measure.prompt_suite import draft_prompt, write_suite
+from holdfast.cli.measure.time_box import ConversationGroup, Deadlines, TimeBox
 from holdfast.cli.shared import browser
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.drafting.drafted_files import draft_lines
@@ -112,15 +111,17 @@ def test_no_group_follows_a_first_one_that_took_the_time_but_not_as_long_as_expe
     assert groups_of(box, clock, range(40), seconds_each=500) == [1]
 
 
+DEADLINES = Deadlines(100, 150, 200)
+
+
 def group_after(seconds_per_round, *, rounds=4, count=8):
     """A group that should end after 100 seconds, once it has had one reply per round and
     conversation; each round takes so long, and of two, the second half as many conversations.
     """
     clock = Clock()
     with Bar(count * rounds) as bar:
-        group = ConversationGroup(
-            range(10, 10 + count), rounds, bar, ends=100, stops=150, clock=clock
-        )
+        numbers = range(10, 10 + count)
+        group = ConversationGroup(numbers, rounds, bar, DEADLINES, clock=clock)
         for seconds in seconds_per_round:
             clock.now += seconds
             for _ in range(group.size):
@@ -160,7 +161,7 @@ def test_after_the_time_conversations_go_on_only_until_the_first_has_ended(capsy
     ended = []
     with Bar(32) as bar:
         group = ConversationGroup(
-            range(8), 4, bar, 100, 115, gives_up=165, has_results=lambda: bool(ended), clock=clock
+            range(8), 4, bar, Deadlines(100, 115, 165), lambda: bool(ended), clock
         )
         group.size = 1
         clock.now = 116
@@ -177,20 +178,21 @@ def test_after_the_time_conversations_go_on_only_until_the_first_has_ended(capsy
 def test_loading_conversations_and_results_fit_into_the_time(spent, capsys):
     seconds = first_run._seconds_to_converse(120, spent)
     box = TimeBox(seconds, 1, clock=Clock())
-    assert box.stops > 40 and spent + box.stops <= 120 - 10 + 1e-6
+    give_up = box.deadlines.give_up
+    assert give_up > 40 and spent + give_up <= 120 - 10 + 1e-6
     assert not capsys.readouterr().err
 
 
 def test_a_load_that_takes_most_of_the_time_is_told(capsys):
     seconds = first_run._seconds_to_converse(120, 100)
-    assert TimeBox(seconds, 1, clock=Clock()).stops == pytest.approx(40)
+    assert TimeBox(seconds, 1, clock=Clock()).deadlines.give_up == pytest.approx(40)
     assert "took 2 minutes; the conversations get 40 seconds" in capsys.readouterr().err
 
 
 def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
     clock = Clock()
     with Bar(32) as bar:
-        group = ConversationGroup(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(range(8), 4, bar, DEADLINES, clock=clock)
         sizes = []
         for clock.now in (47, 48, 90, 97):  # the first round should take 19 seconds
             group.should_stop(0)
@@ -201,7 +203,7 @@ def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
 def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
     clock = Clock()
     with Bar(32) as bar:
-        group = ConversationGroup(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(range(8), 4, bar, DEADLINES, clock=clock)
         clock.now = 20
         for _ in range(7):
             group(1)
@@ -459,8 +461,8 @@ class TimeIsUp(FirstGroup):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.stops = self.clock()
-        self.gives_up = self.stops + 300
+        now = self.clock()
+        self.deadlines = Deadlines(self.deadlines.end, now, now + 300)
 
 
 def test_what_has_ended_in_time_is_shown(bot, capsys, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drift_sentences import opening_of
 from scripted_model import Scripted
-from shop import DISCOUNT, NEVER_SAID, SHOP, SIGNED, TENT, Shop, run_with_baseline
+from shop import DISCOUNT, NEVER_SAID, SHOP, SIGNED, SIGNS, TENT, Shop, run_with_baseline
 from short_drift import SUITE
 from tiny import model, tokenizer
 
@@ -176,6 +176,24 @@ def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
     useless = next(row for row in baseline["measures"] if row["name"] == "never_contains")
     assert useless["difference"]["verdict"] == "cannot tell"
     assert useless["difference"]["why"].startswith("none of ")
+
+
+def test_a_measure_whose_rules_are_never_followed_is_called_so(tmp_path):
+    class Unsigned(Shop):
+        def text(self, request):
+            return "Take the green one."
+
+    suite, settings = Suite("shop", (SIGNS,), ("Hello.",)), drift.Settings(conversations=24)
+    run = drift.run(Unsigned(), suite, tmp_path / "run", settings)
+    ask_baseline(Unsigned(), suite, tmp_path / "run", settings)
+    baseline = baseline_beside(run, read_series(run)[0])
+    rows = (baseline.all, *baseline.measures, *baseline.cases)
+    assert [(row.name, row.verdict) for row in rows] == [
+        ("all", "never followed"),
+        ("ends_with", "never followed"),
+        ("signs", "never followed"),
+    ]
+    assert any(line.startswith("Never followed, in any") for line in baseline_lines(baseline))
 
 
 def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):

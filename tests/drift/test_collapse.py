@@ -29,7 +29,7 @@ from holdfast.drift.dialog_requests import TruncationMonitor
 from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line
-from holdfast.records.conversation import NO_NEWS_FROM
+from holdfast.records.conversation import MOSTLY_REPEATED
 from holdfast.report.collapse_section import collapse_cures, collapse_lines, collapse_section
 from holdfast.report.next_step import next_step
 from holdfast.report.terminal import table
@@ -46,7 +46,7 @@ def test_a_reader_agrees_on_what_repeats(kind):
         measured_turns = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
         pairs = list(zip(dialog, measured_turns, strict=True))[1:]  # the starter is given
         agreed += [
-            turn[kind] == (getattr(repeats, kind) >= NO_NEWS_FROM) for turn, repeats in pairs
+            turn[kind] == (getattr(repeats, kind) >= MOSTLY_REPEATED) for turn, repeats in pairs
         ]
     assert len(agreed) == 59
     assert sum(agreed) >= 57  # own 57, other 58, loops 57

@@ -25,6 +25,7 @@ from holdfast.records import (
     LogProbe,
     LogTurn,
     Probe,
+    ProbeReply,
     TaskSample,
     Turn,
     Unscored,
@@ -283,6 +284,25 @@ def test_the_page_on_records_names_every_field_of_a_summary(model):
 def test_a_record_of_every_version_is_written_as_it_was_read(folder):
     for line, record in zip(plainly(folder), read_run(folder).records, strict=True):
         line.pop("crc32", None)
+        assert json.dumps(record.to_json()) == json.dumps(line)
+
+
+def test_the_score_of_a_probe_stands_between_its_reply_and_how_that_came_about():
+    key = {"round": 1, "kind": "stability", "rule": "signs", "probe": 0, "reply_of": "starts"}
+    key |= {"rule_kind": "ending", "polarity": "always"}
+    text = {"question": "Who are you?", "reply": "Ciao!"}
+    details = {"mass": 0.25, "reasoning": "Hm.", "prompt_tokens": 9, "left_out": 1, "retries": 2}
+    details |= {"cut_at": 5, "stop_reason": "length", "measure": "ends_with"}
+    reply = ProbeReply(**key, **text, **details)
+    score = {"score": 1.0, "reason": "it ends so", "judge": "a judge"}
+    why = {"why": "cut", "reason": "too short"}
+    lines = [
+        (reply.scored(1.0, "it ends so", "a judge"), {**key, **text, **score, **details}),
+        (reply.unscored("cut", "too short"), {**key, **text, **why, **details}),
+        (reply.unanswered("cut", "too short"), {**key, **why}),
+    ]
+    for record, line in lines:
+        assert not record.model_extra
         assert json.dumps(record.to_json()) == json.dumps(line)
 
 

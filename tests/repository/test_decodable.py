@@ -39,11 +39,11 @@ def test_states_read_from_a_shared_cache_equal_those_of_a_whole_pass():
         with torch.inference_mode(), holdfast.steering(model, span, [], trace=True) as steered:
             hidden = model.hf_model(**encoded.inputs, output_hidden_states=True).hidden_states
         mass = steered.traces[0].mass[:, :, -1].flatten()
-        np.testing.assert_allclose(data["head_mass"][index], mass, atol=1e-6)
+        np.testing.assert_allclose(data.head_mass[index], mass, atol=1e-6)
         for row, layer in enumerate((1, 3, 4)):
-            np.testing.assert_allclose(data["states"][index, row], hidden[layer][0, -1], atol=1e-4)
+            np.testing.assert_allclose(data.states[index, row], hidden[layer][0, -1], atol=1e-4)
             expected = hidden[layer][0, span[0]].mean(0)
-            np.testing.assert_allclose(data["prompt"][index, row], expected, atol=1e-4)
+            np.testing.assert_allclose(data.prompt[index, row], expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("signal", ["outcome", "category", "nothing"])
@@ -57,19 +57,20 @@ def test_a_regression_predicts_for_unseen_families_what_the_states_encode(signal
     states[:, 0, 0] = values
     if signal == "nothing":
         states = rng.normal(size=states.shape)
-    table = {
-        "states": states,
-        "prompt": rng.normal(size=(FAMILIES, 1, SIZE))[family],
-        "head_mass": rng.random((len(family), 2)),
-        "turn_mass": rng.random(len(family)),
-        "before": rng.random(len(family)),
-        "kept": outcomes,
-        "round": np.tile(np.arange(2, ROUNDS + 2), FAMILIES),
-        **{unit: np.char.add("name ", family.astype(str)) for unit in ("id", "family")},
-        "conversation": family.astype(str),
-        "category": category.astype(str),
-    }
-    result = decodable.compared(table, "family")["predictors"]["outcome"]
+    table = decodable.ProbeTable(
+        states=states,
+        prompt=rng.normal(size=(FAMILIES, 1, SIZE))[family],
+        head_mass=rng.random((len(family), 2)),
+        turn_mass=rng.random(len(family)),
+        before=rng.random(len(family)),
+        kept=outcomes,
+        round=np.tile(np.arange(2, ROUNDS + 2), FAMILIES),
+        id=np.char.add("name ", family.astype(str)),
+        family=np.char.add("name ", family.astype(str)),
+        conversation=family.astype(str),
+        category=category.astype(str),
+    )
+    result = decodable.compare(table, "family")["predictors"]["outcome"]
     every, within = result["auc"], result["auc_same_category_and_round"]
     if signal == "outcome":
         assert every["mean"] == within["mean"] == 1

@@ -10,7 +10,7 @@ from holdfast.measures.language import WORD_LISTS, identifier
 from holdfast.measures.repeated_turns import UNSPACED_SIGN, loops
 from holdfast.measures.text import fold, words_of
 from holdfast.records import Conversation
-from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
+from holdfast.records.conversation import GIVEN, MOSTLY_REPEATED
 
 _BROKEN_NON_WORD_SHARE = 1 / 3  # a reply with this share of non-words is broken
 # Besides English words, those of the likeliest languages are accepted: at most this many
@@ -39,7 +39,7 @@ def is_broken(text: str) -> bool:
     """Whether a reply is empty, loops, or consists largely of non-words."""
     return (
         not text.strip()
-        or loops(text) >= NO_NEWS_FROM
+        or loops(text) >= MOSTLY_REPEATED
         or non_word_share(text) >= _BROKEN_NON_WORD_SHARE
     )
 

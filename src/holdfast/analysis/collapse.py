@@ -9,7 +9,7 @@ from holdfast.analysis.series import Series
 from holdfast.drift.cases import Persona
 from holdfast.drift.dialog_records import with_repetition
 from holdfast.records import DialogRecord, Participant, Repeated, Turn
-from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
+from holdfast.records.conversation import GIVEN, MOSTLY_REPEATED
 from holdfast.records.drift_summary import Collapse
 
 CUT_SHARE_WARNING = 0.25  # a run with this share of cut turns reports it
@@ -39,16 +39,12 @@ def count_turns(records: Sequence[DialogRecord]) -> Collapse:
     dialogs = {record.conversation: model_turns(record) for record in records}
     turns = [turn for dialog in dialogs.values() for turn in dialog]
     starts = {number: collapsed_from(dialog) for number, dialog in dialogs.items()}
-
-    def share_repeated(name: str) -> float:
-        return _share([getattr(turn.repetition, name) >= NO_NEWS_FROM for turn in turns])
-
     return Collapse(
         turns=len(turns),
         cut=_share([turn.cut for turn in turns]),
-        own=share_repeated("own"),
-        other=share_repeated("other"),
-        loops=share_repeated("loops"),
+        own=_share([turn.repetition.own >= MOSTLY_REPEATED for turn in turns]),
+        other=_share([turn.repetition.other >= MOSTLY_REPEATED for turn in turns]),
+        loops=_share([turn.repetition.loops >= MOSTLY_REPEATED for turn in turns]),
         broken=_share([turn.repetition.broken for turn in turns]),
         collapsed_from_round={
             number: first for number, first in starts.items() if first is not None
@@ -63,7 +59,7 @@ def _share(are_counted: Sequence[bool]) -> float:
 
 def model_turns(record: DialogRecord) -> list[ModelTurn]:
     """Returns the turns that a model wrote: all but the starter, and the user's from a file."""
-    turns = list(zip(record.turns, _repetition(record), strict=True))
+    turns = list(zip(record.turns, _repetitions(record), strict=True))
     return [
         ModelTurn(turn.round, turn.stop_reason == "length", repetition)
         for turn, repetition in turns[1:]
@@ -71,29 +67,29 @@ def model_turns(record: DialogRecord) -> list[ModelTurn]:
     ]
 
 
-def _repetition(record: DialogRecord) -> list[Repeated]:
-    """Returns how much of each turn is repeated, not counting what its speaker's prompt asks it to
-    say.
+def _repetitions(record: DialogRecord) -> list[Repeated]:
+    """Returns how much of each turn is repeated, besides what its speaker's prompt asks it to say.
 
-    It is measured here for records of versions before 0.3, which did not measure repetition, or
-    counted what the prompt asks for.
+    It is measured here if a version before 0.3 wrote the record.
     """
-    repetitions = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
-    if all(repetitions):
-        return [repetition for repetition in repetitions if repetition]
-    speakers = {
-        name: Persona(str(side.id), side.system_prompt)
-        for name, side in (("agent", record.agent), ("user", record.user))
-        if isinstance(side, Participant) and side.system_prompt
-    }
-    turns = with_repetition(record.turns, speakers)
-    return [repetition for turn in turns if (repetition := turn.repeats_unprompted or turn.repeats)]
+    turns: Sequence[Turn] = record.turns
+    if any(_recorded_repetition(turn) is None for turn in turns):
+        speakers = {
+            name: Persona(str(side.id), side.system_prompt)
+            for name, side in (("agent", record.agent), ("user", record.user))
+            if isinstance(side, Participant) and side.system_prompt
+        }
+        turns = with_repetition(turns, speakers)
+    return [repetition for turn in turns if (repetition := _recorded_repetition(turn))]
 
 
-def _unbroken(turn: Turn) -> Repeated | None:
-    """Returns the repetition of a turn if it is not broken, so that leaving out what its prompt
-    asks for would change nothing; otherwise None.
+def _recorded_repetition(turn: Turn) -> Repeated | None:
+    """Returns how much of a turn is repeated, besides what its prompt asks for; None if its record
+    does not have that.
     """
+    if turn.repeats_unprompted is not None:
+        return turn.repeats_unprompted
+    # what the prompt asks for makes no difference to a turn that is not even broken with it
     return None if turn.repeats is None or turn.repeats.broken else turn.repeats
 
 

@@ -1,7 +1,8 @@
 """Compares scores with and without a system prompt: does the prompt do anything?"""
 
 import math
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,44 +49,14 @@ class _ProbedRule(NamedTuple):
         return self.case if self.rule is None else f"{self.case} · {self.rule}"
 
 
-@dataclass
-class _ScoreGroup:
-    """The scores of a measure, a case, or everything.
+class _Pair(NamedTuple):
+    """The scores of one question in one conversation, with and without the system prompt."""
 
-    Attributes:
-        pairs: by conversation, the scores of each question with and without the prompt.
-        by_round: the scores with the prompt, in a matrix of [conversation, round].
-    """
-
-    pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    by_round: list[MatrixEntry] = field(default_factory=list)
-
-
-@dataclass
-class _ScoreGroups:
-    """All groups; a probe belongs to three of them: everything, its measure, and its rule."""
-
-    overall: _ScoreGroup = field(default_factory=_ScoreGroup)
-    measures: dict[str, _ScoreGroup] = field(default_factory=dict)
-    cases: dict[_ProbedRule, _ScoreGroup] = field(default_factory=dict)
-
-    def add_pair(self, record: Conversation, probe: Probe, prompted: float) -> None:
-        """Adds a probe of the baseline, with the score of the same question under the prompt."""
-        measure = self.measures.setdefault(probe.measure or "", _ScoreGroup())
-        case = self.cases.setdefault(_rule_of(record, probe), _ScoreGroup())
-        for group in (self.overall, measure, case):
-            group.pairs.setdefault(record.conversation, []).append((prompted, probe.score))
-
-    def add_rounds(self, series: Series) -> None:
-        """Adds the scores of all rounds under the prompt to the groups that have pairs."""
-        for row, record in enumerate(series.records):
-            for probe in record.stability_probes:
-                if probe.round > series.rounds:
-                    continue
-                measure = self.measures.get(probe.measure or "")
-                case = self.cases.get(_rule_of(record, probe))
-                for group in filter(None, (self.overall, measure, case)):
-                    group.by_round.append(MatrixEntry(row, probe.round - 1, probe.score))
+    conversation: int
+    rule: _ProbedRule
+    measure: str
+    prompted: float
+    unprompted: float
 
 
 def baseline_beside(run: Run, series: Series) -> Baseline | None:
@@ -96,52 +67,91 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
     baseline_run = read_baseline(run.folder)
     if baseline_run is None:
         return None
+    unprompted = baseline_run.conversations
+    pairs = _pairs(series, unprompted)
+    if not pairs:
+        return None
+    round_scores = _round_scores(series)
+    by_measure: dict[str, list[_Pair]] = defaultdict(list)
+    by_rule: dict[_ProbedRule, list[_Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_measure[pair.measure].append(pair)
+        by_rule[pair.rule].append(pair)
+    measures = [_compare(name, group, round_scores, series) for name, group in by_measure.items()]
+    cases = []
+    for rule, group in by_rule.items():
+        row = _compare(rule.name, group, round_scores, series)
+        cases.append(row.model_copy(update={"case": rule.case, "rule": rule.rule}))
+    return Baseline(
+        all=_compare("all", pairs, round_scores, series),
+        measures=tuple(sorted(measures, key=_least_discriminating)),
+        cases=tuple(sorted(cases, key=_least_discriminating)),
+        by_rule=any(probe.rule for record in unprompted for probe in record.probes),
+        default=baseline_run.manifest.default_system_prompt,
+    )
+
+
+def _pairs(series: Series, unprompted: Sequence[Conversation]) -> list[_Pair]:
+    """Pairs each probe of the baseline with the same question in round 1 under the prompt."""
+
+    def question(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:
+        return record.conversation, probe.rule, probe.probe
+
     prompted = {
-        _key(record, probe): probe.score
+        question(record, probe): probe.score
         for record in series.records
         for probe in record.stability_probes
         if probe.round == 1
     }
-    groups = _ScoreGroups()
-    for record in baseline_run.conversations:
-        for probe in record.probes:
-            if (score := prompted.get(_key(record, probe))) is not None:
-                groups.add_pair(record, probe, score)
-    if not groups.measures:
-        return None
-    groups.add_rounds(series)
-    measures = [_row(name, group, series) for name, group in groups.measures.items()]
-    cases = [
-        _row(about.name, group, series).model_copy(update=about._asdict())
-        for about, group in groups.cases.items()
+    return [
+        _Pair(
+            conversation=record.conversation,
+            rule=_rule_of(record, probe),
+            measure=probe.measure or "",
+            prompted=prompted[question(record, probe)],
+            unprompted=probe.score,
+        )
+        for record in unprompted
+        for probe in record.probes
+        if question(record, probe) in prompted
     ]
-    return Baseline(
-        all=_row("all", groups.overall, series),
-        measures=tuple(sorted(measures, key=_least_discriminating)),
-        cases=tuple(sorted(cases, key=_least_discriminating)),
-        by_rule=any(probe.rule for record in baseline_run.conversations for probe in record.probes),
-        default=baseline_run.manifest.default_system_prompt,
-    )
+
+
+def _round_scores(series: Series) -> dict[_ProbedRule, list[MatrixEntry]]:
+    """The scores of each rule under the prompt, as entries of a matrix [conversation, round]."""
+    scores: dict[_ProbedRule, list[MatrixEntry]] = defaultdict(list)
+    for row, record in enumerate(series.records):
+        for probe in record.stability_probes:
+            if probe.round <= series.rounds:
+                entry = MatrixEntry(row, probe.round - 1, probe.score)
+                scores[_rule_of(record, probe)].append(entry)
+    return scores
 
 
 def _rule_of(record: Conversation, probe: Probe) -> _ProbedRule:
     return _ProbedRule(record.agent.id, probe.rule)
 
 
-def _key(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:
-    return record.conversation, probe.rule, probe.probe
+def _compare(
+    name: str,
+    pairs: Sequence[_Pair],
+    round_scores: Mapping[_ProbedRule, Sequence[MatrixEntry]],
+    series: Series,
+) -> BaselineScores:
+    """Compares the scores of pairs. The unit is the conversation: its probes are averaged.
 
-
-def _least_discriminating(row: BaselineScores) -> tuple[float, str]:
-    """Returns a key that sorts the least discriminating row first."""
-    return row.difference.mean or 0.0, row.name
-
-
-def _row(name: str, group: _ScoreGroup, series: Series) -> BaselineScores:
-    """Compares the scores of a group. The unit is the conversation: its probes are averaged."""
-    means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
+    Args:
+        name: of the measure or the rule that all pairs have in common, or "all".
+        round_scores: of all rules.
+    """
+    scores: dict[int, list[tuple[float, float]]] = defaultdict(list)  # by conversation
+    for pair in pairs:
+        scores[pair.conversation].append((pair.prompted, pair.unprompted))
+    means = np.array([np.mean(scores[conversation], axis=0) for conversation in sorted(scores)])
     prompted, unprompted = means.T
-    by_round = matrix_of(group.by_round, (len(series.records), series.rounds))
+    rules = dict.fromkeys(pair.rule for pair in pairs)
+    entries = [entry for rule in rules for entry in round_scores.get(rule, ())]
+    by_round = matrix_of(entries, (len(series.records), series.rounds))
     difference = paired_difference(prompted, unprompted, error=series.error)
     unprompted_mean = estimate(unprompted, SCORES, error=series.error)
     return BaselineScores(
@@ -156,6 +166,11 @@ def _row(name: str, group: _ScoreGroup, series: Series) -> BaselineScores:
             never_followed=is_never_followed(by_round, series.error),
         ),
     )
+
+
+def _least_discriminating(row: BaselineScores) -> tuple[float, str]:
+    """Returns a key that sorts the least discriminating row first."""
+    return row.difference.mean or 0.0, row.name
 
 
 def _verdict(difference: Estimate, unprompted: Estimate, *, never_followed: bool) -> str:

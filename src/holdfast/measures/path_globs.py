@@ -1,7 +1,9 @@
 """Paths with `*`, `?`, `**/` and `{a,b}`, as rules name files.
 
-src/*.{js,ts}  ->  src/a.js, src/b/c.ts
-migrations/    ->  migrations/0001.py
+For example:
+
+    src/*.{js,ts}  ->  src/a.js, src/b/c.ts
+    migrations/    ->  migrations/0001.py
 """
 
 import fnmatch
@@ -21,6 +23,10 @@ Globs = Annotated[
 ]
 
 DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
+_TEMPORARY = ("/tmp/", "/var/tmp/")  # folders that are no repository, but may hold one
+_OUTSIDE = (*_TEMPORARY, "/dev/")  # folders that hold no repository
+# a part of a path that only the shell knows: $(pwd), `pwd`, ${HOME}, $HOME, and {} of xargs
+_UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
 
 
 def is_absolute(path: str) -> bool:
@@ -71,35 +77,38 @@ def _begins_at_root(glob: str, path: str) -> bool:
     return "/" in glob.rstrip("/") and not is_absolute(path)
 
 
-_TEMPORARY = ("/tmp/", "/var/tmp/")  # folders that are no repository, but may hold one
-_OUTSIDE = (*_TEMPORARY, "/dev/")  # folders that hold no repository
-_UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
-
-
 @cache
 def _overlap(first: str, second: str) -> bool:
-    """Whether a text exists that both globs match."""
-    places = [(0, 0)]
-    seen = set(places)
-    while places:
-        a, b = places.pop()
+    """Whether a text exists that both globs match.
+
+    Both are read side by side. A pair of positions is reached if some text matches both globs up to
+    there.
+
+    >>> _overlap("src/*", "*.py"), _overlap("src/*", "docs/*")
+    (True, False)
+    """
+    to_visit = [(0, 0)]
+    reached = set(to_visit)
+    while to_visit:
+        a, b = to_visit.pop()
         if a == len(first) and b == len(second):
             return True
-        one, other = first[a : a + 1], second[b : b + 1]
+        one, other = first[a : a + 1], second[b : b + 1]  # "" at the end
         following = []
-        if one == "*":
+        if one == "*":  # matches nothing more, or the next character of the other
             following += [(a + 1, b)] + ([(a, b + 1)] if other else [])
         if other == "*":
             following += [(a, b + 1)] + ([(a + 1, b)] if one else [])
         if one and other and (one == other or "?" in (one, other)):
             following.append((a + 1, b + 1))
-        new = [place for place in following if place not in seen]
-        seen.update(new)
-        places += new
+        new = [positions for positions in following if positions not in reached]
+        reached.update(new)
+        to_visit += new
     return False
 
 
 def _is_like(path: str, globs: Sequence[str]) -> bool:
+    """Whether one of the globs matches a path, or its last parts."""
     temporary = next(filter(path.startswith, _TEMPORARY), "")
     for glob in globs:
         for plain in _plain_globs(glob.removeprefix("./")):

@@ -67,9 +67,12 @@ def find(pattern: str, text: str, flags: str = "") -> Any:
 
 def find_all(pattern: str, text: str, flags: str = "") -> list[Any]:
     """Returns the matches of a user's regular expression; raises as `find` does."""
-    search = compile_regex(pattern, flags).finditer
-    matches: list[Any] = _run_search(lambda text, timeout: [*search(text, timeout=timeout)],
-                                     pattern, text)  # fmt: skip
+    finditer = compile_regex(pattern, flags).finditer
+
+    def search(text: str, timeout: float) -> list[Any]:
+        return list(finditer(text, timeout=timeout))
+
+    matches: list[Any] = _run_search(search, pattern, text)
     return matches
 
 

@@ -13,8 +13,7 @@ second "Yes." or "Thank you!" is not a repetition.
 - A turn *loops* by the share of its units that lie in runs that occurred earlier in the turn: a
   turn that says one sentence k times gives (k - 1) / k.
 
-Either counts as a repetition from `records.conversation.NO_NEWS_FROM` on: half of the turn is then
-not new.
+Either counts as a repetition from `records.conversation.MOSTLY_REPEATED` on, which is one half.
 
 Phrases that the prompt tells the speaker to say are left out of the count, each once per turn: "I
 can only help with bicycles." in every turn is obedience, and three times in one turn is a loop. A

@@ -1,7 +1,9 @@
 """The commands that a target runs, if the log shows the file that defines it.
 
-make deploy, after Makefile was written with `deploy:\\n\\tgit push`  ->  git push
-npm run release, after package.json was written                     ->  its script `release`
+For example:
+
+    make deploy      ->  git push, if Makefile was written with `deploy:\\n\\tgit push`
+    npm run release  ->  the script `release` of package.json
 """
 
 import json
@@ -13,14 +15,22 @@ from itertools import pairwise
 
 from holdfast.validation.json_values import fields_of
 
+# the files that define targets
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _JUSTFILES = ("justfile", "Justfile", ".justfile")
 _TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
-_FILES = {"just": _JUSTFILES, "task": _TASKFILES, "go-task": _TASKFILES}
+_FILES = {
+    **dict.fromkeys(("make", "gmake"), _MAKEFILES),
+    "just": _JUSTFILES,
+    **dict.fromkeys(("task", "go-task"), _TASKFILES),
+}
+_PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")  # their file is package.json
 _FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile", "-t", "--taskfile")
-_VALUED = (*_FILE_OPTIONS, "-C", "--directory", "-d", "-j", "-o", "-W", "-I", "--prefix", "-w")
-_PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
-_SCRIPTS = ("test", "start", "stop", "restart")
+_VALUED_OPTIONS = (
+    *_FILE_OPTIONS,
+    *("-C", "--directory", "-d", "-j", "-o", "-W", "-I", "--prefix", "-w"),
+)
+_NPM_SCRIPTS = ("test", "start", "stop", "restart")  # which npm runs without `run`
 # options with which nothing runs
 _MAKE_DRY_RUN = frozenset(
     ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-t", "--touch")
@@ -42,8 +52,19 @@ _OWN_COMMANDS = frozenset(
     """add install i remove rm uninstall up update upgrade publish exec dlx x create init link pack
     audit why list ls outdated config info""".split()
 )
-_EXPANSION = re.compile(r"\$[({](\w+)[)}]")  # of a variable of make
 _MAX_TARGETS = 50  # that one command runs
+
+# --- Lines of these files
+
+# "build: a.o b.o" of make, whose first target runs unless ".DEFAULT_GOAL := build" names another
+_TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*):(?![=:])\s*(?P<needs>[^\n]*)")
+_DEFAULT_GOAL = re.compile(r"^\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", re.MULTILINE)
+# "FLAGS := --force", and its use in "$(FLAGS)"
+_VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
+_EXPANSION = re.compile(r"\$[({](\w+)[)}]")
+# "build target='all': clean" of just, and "@build:"
+_RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
+_LEAVES_SHELL = re.compile(r"\b(?:exit|exec|return)\b")
 
 
 def path_of_document(name: str, documents: Mapping[str, str]) -> str | None:
@@ -81,29 +102,24 @@ def script_of_target(
     program, *rest = words
     if not documents and from_input is None:
         return None
+    folder = _folder_named(rest, folder)
     if program in _PACKAGE_RUNNERS:
-        text = _first_named(("package.json",), documents, _folder_named(rest, folder))
+        text = _first_named(("package.json",), documents, folder)
         return _package_script(program, rest, text)
-    if program not in ("make", "gmake", *_FILES) or not _ONLY_SHOWS[program].isdisjoint(rest):
+    if program not in _FILES or not _ONLY_SHOWS[program].isdisjoint(rest):
         return None
-    file = next((rest[n + 1] for n, w in enumerate(rest[:-1]) if w in _FILE_OPTIONS), "")
-    names = _FILES.get(program, _MAKEFILES)
-    within = _folder_named(rest, folder)
+    file = next((following for word, following in pairwise(rest) if word in _FILE_OPTIONS), "")
     text = from_input
     if file != "-":
-        text = _first_named((file,) if file else names, documents, within)
+        text = _first_named((file,) if file else _FILES[program], documents, folder)
     if text is None:
         return None
     operands = _operands(rest)
+    if program == "just":
+        return _just_script(operands, text)
     if program in ("task", "go-task"):
         return _script_for(operands or ["default"], _tasks(text))
-    if program == "just":  # the words after a recipe are its arguments
-        recipes = _targets(text, _RECIPE)
-        return _script_for(operands[:1] or [next(iter(recipes), "")], recipes)
-    text = _with_variables(text, rest)
-    targets = _targets(text, _TARGET)
-    goal = _DEFAULT_GOAL.search(text)
-    return _script_for(operands or [goal[1] if goal else next(iter(targets), "")], targets)
+    return _make_script(operands, _with_variables(text, rest))
 
 
 @dataclass
@@ -117,6 +133,22 @@ class _Target:
 def _script_for(names: Sequence[str], targets: Mapping[str, _Target]) -> str | None:
     """Returns the script that some targets run; None if they run nothing."""
     return _script_of([line for name in names for line in _lines_of(name, targets, set())])
+
+
+def _make_script(names: Sequence[str], text: str) -> str | None:
+    """Returns the script of targets of a Makefile; without any, of its default goal."""
+    targets = _targets(text, _TARGET)
+    goal = _DEFAULT_GOAL.search(text)
+    default = goal[1] if goal else next(iter(targets), "")
+    return _script_for(names or [default], targets)
+
+
+def _just_script(words: Sequence[str], text: str) -> str | None:
+    """Returns the script of a recipe of a justfile: the first word, whose arguments follow, or else
+    the first recipe.
+    """
+    recipes = _targets(text, _RECIPE)
+    return _script_for(words[:1] or [next(iter(recipes), "")], recipes)
 
 
 def _with_variables(text: str, words: Sequence[str]) -> str:
@@ -145,7 +177,7 @@ def _operands(words: Sequence[str]) -> list[str]:
     for word in words:
         if re.match(r"[0-9&]*[<>]", word):
             break
-        if not word.startswith("-") and "=" not in word and before not in _VALUED:
+        if not word.startswith("-") and "=" not in word and before not in _VALUED_OPTIONS:
             operands.append(word)
         before = word
     return operands
@@ -163,7 +195,7 @@ def _package_script(program: str, words: Sequence[str], text: str | None) -> str
     scripts = package.get("scripts") if isinstance(package, dict) else None
     if not isinstance(scripts, dict) or not isinstance(scripts.get(name), str):
         return None
-    is_script = name in _SCRIPTS if program == "npm" else name not in _OWN_COMMANDS
+    is_script = name in _NPM_SCRIPTS if program == "npm" else name not in _OWN_COMMANDS
     if not is_named and (not is_script or (program, name) == ("bun", "test")):
         return None
     parts = [scripts.get(f"{when}{name}") for when in ("pre", "", "post")]
@@ -172,14 +204,9 @@ def _package_script(program: str, words: Sequence[str], text: str | None) -> str
 
 def _script_of(lines: Sequence[str]) -> str | None:
     """Joins lines, each of which a shell of its own runs, so that `exit` leaves only its line."""
-    return "\n".join(f"({line}\n)" if _LEAVES.search(line) else line for line in lines) or None
-
-
-_LEAVES = re.compile(r"\b(?:exit|exec|return)\b")
-_RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
-_VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
-_DEFAULT_GOAL = re.compile(r"^\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", re.MULTILINE)
-_TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*):(?![=:])\s*(?P<needs>[^\n]*)")
+    return (
+        "\n".join(f"({line}\n)" if _LEAVES_SHELL.search(line) else line for line in lines) or None
+    )
 
 
 def _targets(text: str, header_form: re.Pattern[str]) -> dict[str, _Target]:

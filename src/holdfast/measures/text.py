@@ -1,13 +1,22 @@
 """Splits texts into words and sentences, as every measure counts them.
 
+    words_of("Don't pay $15,000.") -> ["Don't", "pay", "15,000"]
+    sentences_of("Ask Dr. Lee. He knows...") -> ["Ask Dr. Lee.", "He knows..."]
+
 A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
-one word each); a number with commas or a decimal point ("15,000", "3.14") is one word. A sentence
-ends at '.', '!' or '?', or their like in other scripts ('।', '؟', '։'), before a space or the end,
-but not after an abbreviation, an initial or an ordinal number ("3. Mai"), nor in a quotation after
-which it continues in lower case. The full stops of Chinese and Japanese ('。', '！', '？') always
-end one, except before a closing bracket. Dots ("..." or "…") are a pause: they end a sentence only
-if the next word is capitalised and is not 'I'. A new line also ends a sentence, unless it continues
-in lower case. List markers are not part of any sentence.
+one word each); a number with commas or a decimal point ("15,000", "3.14") is one word.
+
+A sentence ends
+
+- at '.', '!' or '?', or their like in other scripts ('।', '؟', '։'), before a space or the end, but
+  not after an abbreviation, an initial or an ordinal number ("3. Mai"), nor in a quotation after
+  which it continues in lower case;
+- at a full stop of Chinese or Japanese ('。', '！', '？'), except before a closing bracket;
+- at dots ("..." or "…") only if the next word is capitalised and is not 'I'; otherwise they are a
+  pause;
+- at a new line, unless that continues in lower case.
+
+List markers are not part of any sentence.
 """
 
 import re
@@ -17,14 +26,18 @@ from itertools import pairwise
 
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 
-_FULL_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]+")
-_LIST_MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
+_FULL_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]+")  # as in "Ａ１"
+_LIST_MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")  # "- ", "2. "
+
+# --- The ends of sentences
+
 _MARKS = ".!?…؟۔।॥։።။។"
+# "?", "...", and with the quotation marks and brackets after it: '!"', ".)"
 _STOP = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+(?![」』）])")
 _DOTS = re.compile(r"[.…]{2,}|…")
-_QUOTED_STOP = re.compile(r"[.!?…]+[\"'”’)\]»]+")
-_PRONOUN_I = re.compile(r"I(?![^\W_])")
-_WORD_BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
+_QUOTED_STOP = re.compile(r"[.!?…]+[\"'”’)\]»]+")  # '!"'
+_PRONOUN_I = re.compile(r"I(?![^\W_])")  # "I" and "I'm", not "It"
+_WORD_BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")  # "Dr" and "e.g" before their last dot
 _OPENING_MARKS = " \t\"'“‘(*_"  # may precede the first word of a sentence
 # Abbreviations without the last dot: more text always follows the first ("Dr. Lee", "e.g. this"),
 # and the second may end a sentence.
@@ -44,6 +57,18 @@ _AFTER_ORDINAL = re.compile(
 )
 _LOOKBEHIND = 12  # characters before a dot that are searched for a word
 _LOOKAHEAD = 40  # characters after a stop that are searched for a word
+
+# --- Lines that are no prose
+
+_CODE_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+_CODE = re.compile(r"`[^`\n]+`")
+_NO_SENTENCE = re.compile(
+    r"[ \t]*(?:#{1,6}[ \t].*|\|.*\|[ \t]*|[-*_=]{3,}[ \t]*)"  # "## Usage", "| a | b |", "---"
+)
+_LABEL = re.compile(r"[ \t]*[*_]*\w+[*_]*:[*_]*[ \t]*")  # "Sources:", above a list
+_MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer is no sentence
 
 
 def words_of(text: str) -> list[str]:
@@ -83,51 +108,6 @@ def sentences_of(text: str) -> list[str]:
         elif piece and sentences:
             sentences[-1] += " " + piece
     return sentences
-
-
-_CODE_BLOCK = re.compile(
-    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
-_CODE = re.compile(r"`[^`\n]+`")
-_NO_SENTENCE = re.compile(r"[ \t]*(?:#{1,6}[ \t].*|\|.*\|[ \t]*|[-*_=]{3,}[ \t]*)")
-_LABEL = re.compile(r"[ \t]*[*_]*\w+[*_]*:[*_]*[ \t]*")  # "Sources:", above a list
-_MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer is no sentence
-
-
-def prose_sentences_of(text: str) -> list[str]:
-    """Returns the sentences of a text.
-
-    Lines of code, headings and tables are none, nor are short items of a list, unless the text has
-    nothing else.
-    """
-    lines: list[str] = []
-    phrases: list[bool] = []
-    raw_lines = _without_indented_code(_CODE_BLOCK.sub("\n", text).splitlines())
-    for line, following in pairwise([*raw_lines, ""]):
-        is_label = _LABEL.fullmatch(line) and _LIST_MARKER.match(following)
-        plain = "" if is_label or _NO_SENTENCE.fullmatch(line) else _CODE.sub("code", line)
-        item = _LIST_MARKER.sub("", plain)
-        is_short = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
-        lines.append(plain)
-        phrases.append(item != plain and is_short)
-    kept = ["" if is_phrase else line for line, is_phrase in zip(lines, phrases, strict=True)]
-    return sentences_of("\n".join(kept)) or sentences_of("\n".join(lines))
-
-
-def _without_indented_code(lines: list[str]) -> Iterator[str]:
-    """Yields the lines, with empty ones in place of code that four spaces mark, below a blank line
-    and outside of lists.
-    """
-    is_after_blank = True
-    is_code = False
-    is_in_list = False
-    for line in lines:
-        is_indented = line.startswith(("    ", "\t"))
-        if line.strip():
-            is_code = is_indented and not is_in_list and (is_after_blank or is_code)
-            is_in_list = bool(_LIST_MARKER.match(line)) or (is_in_list and is_indented)
-        is_after_blank = not line.strip()
-        yield "" if is_code else line
 
 
 def _pieces_of(text: str) -> Iterator[str]:
@@ -193,6 +173,41 @@ def _ends_after_word(word: str, after: str) -> bool:
     if folded in NEVER_LAST or is_initial:
         return not after
     return folded not in MAY_BE_LAST or not after[:1].islower()
+
+
+def prose_sentences_of(text: str) -> list[str]:
+    """Returns the sentences of a text. Lines of code, headings and tables are none, nor are short
+    items of a list, unless the text has nothing else.
+    """
+    lines: list[str] = []
+    are_phrases: list[bool] = []
+    raw_lines = _without_indented_code(_CODE_BLOCK.sub("\n", text).splitlines())
+    for line, following in pairwise([*raw_lines, ""]):
+        is_label = _LABEL.fullmatch(line) and _LIST_MARKER.match(following)
+        plain = "" if is_label or _NO_SENTENCE.fullmatch(line) else _CODE.sub("code", line)
+        item = _LIST_MARKER.sub("", plain)
+        is_short = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
+        lines.append(plain)
+        are_phrases.append(item != plain and is_short)
+    marked = zip(lines, are_phrases, strict=True)
+    without_phrases = ["" if is_phrase else line for line, is_phrase in marked]
+    return sentences_of("\n".join(without_phrases)) or sentences_of("\n".join(lines))
+
+
+def _without_indented_code(lines: list[str]) -> Iterator[str]:
+    """Yields the lines, with empty ones in place of code that four spaces mark, below a blank line
+    and outside of lists.
+    """
+    is_after_blank = True
+    is_code = False
+    is_in_list = False
+    for line in lines:
+        is_indented = line.startswith(("    ", "\t"))
+        if line.strip():
+            is_code = is_indented and not is_in_list and (is_after_blank or is_code)
+            is_in_list = bool(_LIST_MARKER.match(line)) or (is_in_list and is_indented)
+        is_after_blank = not line.strip()
+        yield "" if is_code else line
 
 
 def closing_mark(sentence: str) -> str:

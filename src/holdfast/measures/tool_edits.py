@@ -35,6 +35,9 @@ from holdfast.measures.file_edits import (
 )
 from holdfast.measures.turns import ToolCall
 
+# how the result of a call begins that created a file
+_CREATED = re.compile(r"(?:File created|Successfully created|Created (?:new )?file)\b")
+
 
 def edits_by_call(call: ToolCall) -> list[FileEdit]:
     """Returns the changes of files by a tool, according to its arguments."""
@@ -45,10 +48,6 @@ def edits_by_call(call: ToolCall) -> list[FileEdit]:
     edits = _edits_among(call.name, call.arguments, "")
     is_new = _CREATED.match(call.result) is not None
     return [replace(edit, is_new=True) for edit in edits] if is_new else edits
-
-
-# how the result of a call begins that created a file
-_CREATED = re.compile(r"(?:File created|Successfully created|Created (?:new )?file)\b")
 
 
 def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[FileEdit]:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 100  # of statements within statements; deeper ones are taken to run
 _SUBSTITUTIONS = ("command_substitution", "process_substitution")
 _SHELLS = ("bash", "sh", "zsh", "fish")  # `exec zsh` is typed into a shell that goes on as another
+# a comparison of constants, `[ 1 = 2 ]` and `[[ "a" != "b" ]]`, and a number as `((1))`
 _COMPARISON = re.compile(
     r"""\[?\[\s+(["']?)(?P<left>[\w./-]*)\1\s+(?P<operator>==?|!=|-eq|-ne|-lt|-le|-gt|-ge)"""
     r"""\s+(["']?)(?P<right>[\w./-]*)\4\s+\]?\]|\(\(\s*(?P<number>\d+)\s*\)\)"""
 )
 # what a script has whose parts may never run, for a quick look
 _MAY_LEAVE = re.compile(r"\b(?:exit|return|break|continue|exec|true|false|test)\b|\[ |\(\(|:\s")
-
-
+# what may end an endless loop
 _LEAVES_LOOP = re.compile(r"\b(?:break|return|exit|exec|kill)\b")
 # the test of a single constant, as in `[ -n "" ]`
 _TEST_OF_TEXT = re.compile(

@@ -14,14 +14,11 @@ from holdfast.measures.actions import (
     mentions,
 )
 from holdfast.measures.arguments import Flag, takes
-from holdfast.measures.comments import (
-    is_about_comments,
-    without_comments,
-    without_quoted_code,
-)
+from holdfast.measures.comments import is_about_comments, without_comments
 from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.path_globs import Globs, is_among
 from holdfast.measures.patterns import count, find
+from holdfast.measures.quoted_code import without_quoted_code
 from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut

@@ -1,7 +1,19 @@
-"""The record of a conversation, and its parts.
+"""The record of a conversation: its turns, and the scores of its probes.
 
-The same class is used everywhere: the benchmark makes a `Conversation`, its JSON is a line of
-`records.jsonl`, and statistics, tables and pages read it.
+A `Conversation` is a line of `records.jsonl`. Shortened:
+
+    {"method": "none", "conversation": 0,
+     "agent": {"id": "user_name-1", "category": "memorization",
+               "system_prompt": "You are talking to Nancy. Hold on to this."},
+     "user": {"id": "animal-3", "category": "multiple_choice", "system_prompt": "..."},
+     "turns": [{"round": 1, "speaker": "user", "text": "Do you like yoga?", ...}, ...],
+     "probes": [{"round": 1, "kind": "stability", "probe": 0, "question": "Tell me my name.",
+                 "reply": "You are called Nancy.", "score": 1.0, "reason": "1 of 1 words occur",
+                 "mass": 0.248769}, ...], ...}
+
+Each model lists its fields in the order of the line. That is why `Turn`, `Probe`, `Unscored` and
+`ProbeReply` repeat the fields that say how a reply came about (`mass` to `cut_at`): Pydantic would
+put inherited ones first, but in a line they follow the text and its score.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,7 +23,7 @@ from pydantic import Field
 from holdfast.records.cause_records import BreachCause, LoggedCompaction, RuleInContext
 from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
 
-NO_NEWS_FROM = 0.5  # a turn of which at least this share is repeated counts as repeated
+MOSTLY_REPEATED = 0.5  # the share from which on a turn counts as repeated
 RoundNumber = Annotated[int, Field(ge=1)]
 
 
@@ -39,7 +51,7 @@ class Repeated(RecordModel):
     @property
     def broken(self) -> bool:
         """Whether at least half of the turn is repeated."""
-        return max(self.own, self.other, self.loops) >= NO_NEWS_FROM
+        return max(self.own, self.other, self.loops) >= MOSTLY_REPEATED
 
 
 # The stop reasons of turns that come from a recorded dialog or a script, not from a model.
@@ -48,14 +60,13 @@ SCRIPTED = "scripted"
 GIVEN = (RECORDED, SCRIPTED)
 
 
-# Pydantic puts the fields of the last base first. To keep the order that lines have had since
-# version 0.2, with the score beside the reply, `ReplyDetails` is the first base of the records
-# below, so that its fields come last.
+class Turn(RecordModel):
+    """One message of a conversation."""
 
-
-class ReplyDetails(RecordModel):
-    """How the text of a turn, or the reply to a probe, came about."""
-
+    round: RoundNumber
+    speaker: Literal["user", "agent"]
+    text: str
+    stop_reason: str
     # mean attention mass on the agent's prompt, over layers, heads and tokens
     mass: float | None = None
     reasoning: Optional[str] = None  # what the model thought before it replied
@@ -65,20 +76,6 @@ class ReplyDetails(RecordModel):
     # after how many tokens the reply was cut, if that was before the run's own limit: by a limit of
     # the server, or at the end of the model's context
     cut_at: Optional[int] = None
-
-
-class TurnText(RecordModel):
-    """The text of a turn, and why it ended."""
-
-    round: RoundNumber
-    speaker: Literal["user", "agent"]
-    text: str
-    stop_reason: str
-
-
-class Turn(ReplyDetails, TurnText):
-    """One message of a conversation."""
-
     # only of a replayed turn with tool calls: all its messages, in OpenAI's form
     messages: OptionalList[dict[str, Any]] = ()
     pressure: Optional[str] = None  # of a user's scripted message, if its file states it
@@ -100,41 +97,41 @@ class ProbeKey(RecordModel):
     polarity: Optional[str] = None  # how the rule binds, if its suite states it
 
 
-class ProbeText(ProbeKey):
-    """A question put to the agent, and the text of its reply."""
+class Probe(ProbeKey):
+    """A question put to the agent, its reply, and the score of the reply."""
 
     question: str
     reply: str
-
-
-class ProbeScore(ProbeText):
-    """The score of a reply."""
-
     score: float  # 0 (broken) to 1 (kept); for a text, its log-probability per token
     reason: str
     judge: Optional[str] = None  # the model that scored it
-
-
-class NoProbeScore(ProbeText):
-    """Why a reply is no evidence."""
-
-    why: str  # empty, cut, refusal or tool_calls; for a turn of a log, cut or not shown
-    reason: str
-
-
-class ProbeReplyDetails(ReplyDetails):
-    """How the reply to a probe came about and ended."""
-
+    # as in a turn
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    retries: Optional[int] = None
+    cut_at: Optional[int] = None
     stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
     measure: Optional[str] = None  # only in a baseline
 
 
-class Probe(ProbeReplyDetails, ProbeScore):
-    """A question put to the agent, its reply, and the score of the reply."""
-
-
-class Unscored(ProbeReplyDetails, NoProbeScore):
+class Unscored(ProbeKey):
     """A probe whose reply is no evidence, and why."""
+
+    question: str
+    reply: str
+    why: str  # empty, cut, refusal or tool_calls; for a turn of a log, cut or not shown
+    reason: str
+    # as in a probe
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    retries: Optional[int] = None
+    cut_at: Optional[int] = None
+    stop_reason: Optional[str] = None
+    measure: Optional[str] = None
 
 
 class Unanswered(ProbeKey):
@@ -144,8 +141,20 @@ class Unanswered(ProbeKey):
     reason: str
 
 
-class ProbeReply(ProbeReplyDetails, ProbeText):
-    """A question put to the agent, and its reply, before it becomes a `Probe` or `Unscored`."""
+class ProbeReply(ProbeKey):
+    """A probe whose reply is yet to be scored; no line has one."""
+
+    question: str
+    reply: str
+    # as in a probe
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    retries: Optional[int] = None
+    cut_at: Optional[int] = None
+    stop_reason: Optional[str] = None
+    measure: Optional[str] = None
 
     def scored(self, score: float, reason: str, judge: str | None = None) -> Probe:
         """Returns the probe with the score of its reply."""

@@ -1,7 +1,9 @@
 """The commands that hold conversations and measure how the model drifts: try, drift, check.
 
-first_run   `try`: drafts the rules of a prompt, and chooses the options of a drift run
-time_box    fits its conversations into its time
-drift       conversations under one or several methods
-check       conversations until each prompt passes or fails
+first_run     `try`: chooses the options of a drift run that fits into a given time
+prompt_suite  drafts its suite from the bot's prompt
+pilot         times a few replies, to choose how long its conversations are
+time_box      fits them into the time
+drift         conversations under one or several methods
+check         conversations until each prompt passes or fails
 """

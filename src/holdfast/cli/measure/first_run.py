@@ -6,50 +6,43 @@ conversations as there is time for, and prints that command, which continues the
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli.measure.drift import DriftArguments, settings_of
-from holdfast.cli.measure.time_box import (
+from holdfast.cli.measure.pilot import (
     MIN_CONVERSATIONS,
-    OVERTIME,
     SUFFICIENT_CONVERSATIONS,
     SUFFICIENT_ROUNDS,
-    ConversationGroup,
     Pilot,
     RunPlan,
-    TimeBox,
     time_replies,
 )
+from holdfast.cli.measure.prompt_suite import FirstSuite, draft_rules, write_suite
+from holdfast.cli.measure.time_box import OVERTIME, ConversationGroup, TimeBox
 from holdfast.cli.shared import options
 from holdfast.cli.shared.browser import has_display, open_in_browser
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.model_loading import load_model, warn_of_small_model
-from holdfast.cli.shared.notes import note, note_if_long
+from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import Arg, Command, RunFolder
 from holdfast.cli.shared.output import command_of, print_shortfalls
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.progress_bar import pace as pace_of
 from holdfast.cli.shared.run_names import FOLDER, model_of, run_folder
 from holdfast.cli.shared.user_messages import load_user_turns
-from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
-from holdfast.drafting.probing import probed
-from holdfast.drafting.prohibited_statements import state_in_full
-from holdfast.drafting.suite_text import sentence_of, suite_text
+from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.drift.resolved_settings import prepare
-from holdfast.errors import HoldfastError, UsageError, cut
-from holdfast.files import write_whole
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
 from holdfast.plurals import count_of, duration
@@ -71,7 +64,6 @@ _MIN_SHARE = 1 / 3  # the share that conversations get, however long the model t
 _MAX_TIMES = 2
 # how many times --minutes to suggest if no conversation ended in time
 _SUGGESTED_TIMES = 4
-_MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -93,7 +85,7 @@ def run(arguments: TryArguments) -> None:
     _check_numbers(arguments)
     began = time.monotonic()
     time_limit = 60 * arguments.minutes
-    drafted = _draft_rules(arguments.prompt)
+    drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     first_suite = _suite_of(arguments, drafted)
     model_name = model_of(arguments, None if endpoint is None else endpoint.name)
@@ -153,20 +145,6 @@ def _check_numbers(arguments: TryArguments) -> None:
     Settings(seed=arguments.seed, sampling=Sampling(max_new_tokens=arguments.max_new_tokens))
 
 
-def _draft_rules(prompt: Path | None) -> DraftedFile | None:
-    """Drafts the rules of `--prompt` and prints them; None without a prompt.
-
-    Raises:
-        UsageError: no rule could be drafted.
-    """
-    if prompt is None:
-        return None
-    drafted = draft_prompt(prompt)
-    print_draft(drafted)
-    require_rules(drafted)
-    return drafted
-
-
 def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuite:
     """Writes the drafted suite; without one, chooses the suite that suits the model."""
     if drafted is not None:
@@ -223,7 +201,6 @@ def _converse(
     Raises:
         HoldfastError: there is no time for any, or none has ended.
     """
-    minutes = arguments.minutes
     total = run.settings.conversations
     missing = _missing(run)
     if not missing:
@@ -234,32 +211,42 @@ def _converse(
     if not pilot.knows_pace:
         expected = min(expected, _MAX_TIMES * seconds)
     elif expected > _MAX_TIMES * seconds and len(missing) == total:
-        raise HoldfastError(
-            f"The model is slow here: {count_of(first, 'conversation')} of"
-            f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
-            f" --minutes {minutes:g} is too short; repeat the command with --minutes"
-            f" {math.ceil(expected / 60)}.",
-            option="minutes",
-            value=minutes,
-        )
+        raise _too_slow_to_begin(first, plan, expected, arguments.minutes)
     _note_plan(plan, pilot, first, max(seconds, expected))
     if is_url(arguments.model):
         note(f"at most {_count_replies(run, missing):,} requests to {arguments.model}.")
     begun = _run_groups(run, plan, TimeBox(seconds, first, expected), missing)
     left = _missing(run)
     if len(left) == total:
-        raise HoldfastError(
-            f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
-            f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
-            f" command with --minutes {math.ceil(_SUGGESTED_TIMES * minutes)}.",
-            option="minutes",
-            value=minutes,
-        )
+        raise _none_ended(plan, arguments.minutes)
     done = count_of(total - len(left), "conversation")
     recorded = f"{done} recorded, of at most {total}, in {run.out}"
     if given_up := begun - (len(missing) - len(left)):
         recorded = f"{recorded}; {given_up} more had not ended when the time was up"
     note(f"{recorded}.")
+
+
+def _too_slow_to_begin(first: int, plan: RunPlan, expected: float, minutes: float) -> HoldfastError:
+    """The error if the first conversations would take `expected` seconds."""
+    return HoldfastError(
+        f"The model is slow here: {count_of(first, 'conversation')} of"
+        f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
+        f" --minutes {minutes:g} is too short; repeat the command with --minutes"
+        f" {math.ceil(expected / 60)}.",
+        option="minutes",
+        value=minutes,
+    )
+
+
+def _none_ended(plan: RunPlan, minutes: float) -> HoldfastError:
+    """The error if no conversation has ended in time."""
+    return HoldfastError(
+        f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
+        f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
+        f" command with --minutes {math.ceil(_SUGGESTED_TIMES * minutes)}.",
+        option="minutes",
+        value=minutes,
+    )
 
 
 def _missing(run: DriftRun) -> list[int]:
@@ -281,13 +268,7 @@ def _run_groups(run: DriftRun, plan: RunPlan, box: TimeBox, missing: Sequence[in
         title = count_of(len(numbers), "conversation")
         with Bar(_count_replies(run, numbers), title=title, waves=1) as bar:
             group = ConversationGroup(
-                numbers,
-                plan.rounds,
-                bar,
-                box.ends,
-                box.stops,
-                box.gives_up,
-                lambda: _has_records(run.out),
+                numbers, plan.rounds, bar, box.deadlines, lambda: _has_records(run.out)
             )
             run.converse_some((), numbers, group, group.should_stop)
     return begun
@@ -341,76 +322,6 @@ def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float) -> None:
             f" {math.ceil(1.2 * needed / 60)} and another --out, they have {rounds} rounds, and"
             f" replies of up to {tokens} tokens."
         )
-
-
-# The suite of a bot's prompt
-
-
-class FirstSuite(NamedTuple):
-    """The suite of a first run: the rules of the prompt that a conversation can test."""
-
-    spec: str  # the value for `--suite`
-    name: str  # part of the name of the run's folder
-
-
-def draft_prompt(prompt: Path) -> DraftedFile:
-    """Drafts the rules of a prompt that a conversation can test; keeps its other lines, too."""
-    note_if_long(prompt)
-    return probed(draft_lines(prompt))
-
-
-def print_draft(drafted: DraftedFile) -> None:
-    """Prints the rules of a prompt, then its other lines with the reason why they are not rules."""
-    print(f"{drafted.path}: {count_of(len(drafted.rules), 'rule')} drafted.")
-    for rule in drafted.rules:
-        print(
-            f"  rule {rule.id}: {cut(sentence_of(state_in_full(rule.statement)), _MAX_LINE_LENGTH)}"
-        )
-    others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
-    if others:
-        print("Not measured, as these lines are not rules that a measure can decide:")
-    for statement, undrafted in others:
-        print(f"  line {statement.line}: {cut(sentence_of(statement), _MAX_LINE_LENGTH)}")
-        print(f"    {undrafted.reason}")
-
-
-def require_rules(drafted: DraftedFile) -> None:
-    """Refuses a prompt without rules, as a run would have nothing to measure."""
-    if drafted.rules:
-        return
-    raise UsageError(
-        f"No line of {drafted.path} is a rule that a measure can decide; write one like “Always"
-        " reply in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every"
-        ' reply with "Ciao!"”, or put the rules and their questions into a suite, as `holdfast'
-        " docs measuring` shows, and give it to `holdfast drift --suite FILE.yaml`.",
-        option="prompt",
-        value=str(drafted.path),
-    )
-
-
-def write_suite(drafted: DraftedFile, folder: Path) -> FirstSuite:
-    """Writes the drafted suite, unless an earlier run wrote it, and prints where it is.
-
-    The file's first line identifies the version of the prompt, so that the user may edit the other
-    lines. If the prompt has changed since, its suite gets a new name, with the next number.
-    """
-    text = suite_text([drafted])
-    digest = hashlib.sha256(drafted.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    first_line = f"# `holdfast try` drafted this from version {digest} of {drafted.path.name}.\n"
-    for number in itertools.count(1):
-        name = drafted.path.stem if number == 1 else f"{drafted.path.stem}-{number}"
-        file = folder / f"try-{name}.yaml"
-        if not file.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, first_line + text, "another folder with --out")
-            print(f"Suite: {file}, to edit.")
-            return FirstSuite(str(file), name)
-        earlier = file.read_text(encoding="utf-8", errors="replace")
-        if earlier.startswith(first_line):
-            print(f"Suite: {file}, which exists already and is used unchanged.")
-            is_edited = earlier != first_line + text
-            return FirstSuite(str(file), f"{name}-edited" if is_edited else name)
-    raise AssertionError("there is always a next number")
 
 
 COMMAND = Command(

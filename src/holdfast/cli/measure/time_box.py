@@ -1,276 +1,39 @@
-"""Fits conversations into a given time: times a few replies, and then runs group after group.
+"""Runs conversations in groups, so that they fit into a given time.
 
-A few replies are timed to choose how long the conversations are, and how many begin. The model's
-speed is only an estimate, and a busy machine may slow down during the run. So a group is made
-smaller if it is late after a round, or if a round is overdue, and conversations that have not ended
-when the time is up are given up, unless none has ended at all.
+How long they take is only an estimate, and a busy machine may slow down during the run. So a group
+is made smaller if it is late after a round, or if a round is overdue, and conversations that have
+not ended when the time is up are given up, unless none has ended at all.
 """
 
-import asyncio
-import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.progress_bar import Bar
-from holdfast.drift import Settings, Suite
-from holdfast.drift.pairing import Pairing, draw_conversation
 from holdfast.drift.progress import GROWTH, cost_share
-from holdfast.drift.remaining import count_replies
-from holdfast.drift.resolved_settings import prepare
-from holdfast.drift.user_scripts import UserTurns
-from holdfast.errors import RequestFailed
-from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
-from holdfast.models.event_loop import run_sync, task_group
-from holdfast.models.protocol import ChatModel, Engine
-from holdfast.models.requests import Reply, Request
 from holdfast.plurals import duration
-from holdfast.seeds import seed_of
 
-# conversations that are long and many enough; a model that is too slow has shorter or fewer ones
-SUFFICIENT_ROUNDS = 4
-SUFFICIENT_CONVERSATIONS = 8
-MIN_CONVERSATIONS = 2
+OVERTIME = 0.15  # conversations are given up if they exceed the time by this share of it
+_GRACE = 0.5  # the share by which they may exceed it further while none has ended
 # the share of a group's time that does not depend on its size, as rounds wait for each other
 _FIXED_SHARE = 0.5
 _LATE = 1.2  # a group is made smaller if it seems to need this many times the time that is left
 _OVERDUE = 2.5  # a group is halved if a round takes this many times as long as expected
-OVERTIME = 0.15  # conversations are given up if they exceed the time by this share of it
-_GRACE = 0.5  # the share by which they may exceed it further while none has ended
-# The trials in order, until time is up: how many replies run side by side, and the most tokens of
-# each. The first trial only warms up a local model. A local model generates many replies in little
-# more time than a few, and a run asks it for many at once; but a slow one takes long to read their
-# prompts.
-_TRIALS = ((1, 1), (4, 1), (4, 4), (16, 1), (16, 4), (16, 16), (16, 64))
-_MIN_GROWTH = 2  # the next trial is expected to take at least this many times as long
-_MAX_ENDPOINT_REPLIES = 4  # replies side by side from an endpoint, where requests may cost money
 
 
 @dataclass(frozen=True)
-class RunPlan:
-    """The conversations of a run: their length, and how many of them should fit into the time."""
+class Deadlines:
+    """The times of a group of conversations, on the scale of its clock.
 
-    rounds: int
-    max_new_tokens: int
-    conversations: int
-
-
-_WHOLE = MAX_NEW_TOKENS_ALLOWED  # replies as long as the run allows
-# The plans to choose from, best first; the first that fits is taken. Replies are shortened before
-# there are fewer conversations, as a few conversations say little, but not much at first, as a
-# reply that is cut early shows few rules.
-_PLANS = (
-    RunPlan(8, _WHOLE, SUFFICIENT_CONVERSATIONS),
-    RunPlan(6, _WHOLE, SUFFICIENT_CONVERSATIONS),
-    RunPlan(4, _WHOLE, SUFFICIENT_CONVERSATIONS),
-    RunPlan(4, 200, SUFFICIENT_CONVERSATIONS),
-    RunPlan(4, 200, 4),
-    RunPlan(4, 200, MIN_CONVERSATIONS),
-    RunPlan(3, 200, MIN_CONVERSATIONS),
-    RunPlan(2, 200, MIN_CONVERSATIONS),
-    RunPlan(2, 200, 1),
-    RunPlan(2, 100, 1),
-    RunPlan(2, 60, 1),
-)
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """A few replies that were timed side by side, to estimate how long others take.
-
-    Args:
-        replies: how many replies ran side by side.
-        start: the seconds until all of them had their first token.
-        per_token: the seconds in which all of them got one more token.
-        limit: the number of tokens at which they were cut.
-        cut: the share of them that were cut.
-        per_round: how many replies a round of a conversation has, counting turns and probes.
+    Attributes:
+        end: when the conversations should have ended.
+        give_up: when those that have not ended are given up.
+        give_up_all: when they are given up although no conversation of the run has ended.
     """
 
-    replies: int
-    start: float
-    per_token: float
-    limit: int
-    cut: float = 0.0
-    per_round: float = 2
-
-    @property
-    def knows_pace(self) -> bool:
-        """Whether more than the first token was timed, which takes far longer than the others."""
-        return self.limit > 1
-
-    def tokens_of(self, max_new_tokens: int) -> float:
-        """About how many tokens a reply has.
-
-        At least half of the limit, which replies reach once a conversation repeats itself.
-        """
-        if_ended = min(self.limit, max_new_tokens)
-        if_cut = min(max(self.limit, max_new_tokens / 2), max_new_tokens)
-        expected = (1 - self.cut) * if_ended + self.cut * if_cut
-        return max(expected, max_new_tokens / 2)
-
-    def seconds_of(self, rounds: int, max_new_tokens: int) -> float:
-        """About how many seconds one conversation takes, if others run beside it."""
-        together = self.start + self.per_token * self.tokens_of(max_new_tokens)
-        seconds = max(together, 1e-3) / self.replies  # a coarse clock may have measured none
-        return self.per_round * rounds * (1 + GROWTH / 2) * seconds
-
-    def plan(self, seconds: float, max_new_tokens: int, *, may_shorten: bool = True) -> RunPlan:
-        """Chooses the best plan whose conversations fit into the time; if none fits, the shortest.
-
-        Args:
-            max_new_tokens: the most tokens of a reply.
-            may_shorten: whether a plan may allow fewer tokens.
-        """
-        plans: list[RunPlan] = []
-        for plan in _PLANS:
-            tokens = min(plan.max_new_tokens, max_new_tokens) if may_shorten else max_new_tokens
-            plans.append(replace(plan, max_new_tokens=tokens))
-        for plan in plans:
-            if plan.conversations * self.seconds_of(plan.rounds, plan.max_new_tokens) <= seconds:
-                return plan
-        return plans[-1]
-
-    def first_group(self, plan: RunPlan, seconds: float, left: int) -> int:
-        """How many of the conversations left to begin with: as many as should fit into the time."""
-        fit = int(seconds / self.seconds_of(plan.rounds, plan.max_new_tokens))
-        return max(min(MIN_CONVERSATIONS, plan.conversations), min(left, fit))
-
-
-# Timing a few replies
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """Replies of at most `length` tokens that ran side by side, and how long they took."""
-
-    length: int
-    replies: Sequence[Reply]
-    seconds: float
-
-
-def time_replies(
-    model: ChatModel,
-    suite: Suite,
-    settings: Settings,
-    user_turns: UserTurns | None,
-    seconds: float,
-) -> Pilot:
-    """Estimates how long the replies of a run take, from the beginnings of a few of them.
-
-    Args:
-        seconds: how long the timing may take, from the model's first token on.
-    """
-    note(f"timing the model, for at most {duration(seconds)} ...")
-    user_source, settings = prepare(model, suite, settings, user_turns)
-    max_count = max(count for count, _ in _TRIALS)
-    if model.independent:
-        max_count = _MAX_ENDPOINT_REPLIES
-    trials = list(dict.fromkeys((min(count, max_count), length) for count, length in _TRIALS))
-    numbers = range(max_count)
-    replies = count_replies(suite, settings, user_source, numbers)
-    pairings = [draw_conversation(suite, settings, user_source, number) for number in numbers]
-
-    async def run_trials() -> list[_Trial]:
-        finished: list[_Trial] = []
-        end = 0.0  # set once the model has given its first token
-        left = None
-        withheld = None
-        async with model.session() as engine:
-            for count, length in trials:
-                requests = [_request(pairing, settings, length) for pairing in pairings[:count]]
-                try:
-                    trial = await _run_trial(engine, requests, length, left)
-                except RequestFailed as error:
-                    if error.why != "filter":
-                        raise
-                    withheld = error
-                    continue
-                if trial is None:
-                    break
-                finished.append(trial)
-                end = end or time.monotonic() + seconds
-                left = end - time.monotonic()
-                if len(finished) > 1 and left < _MIN_GROWTH * trial.seconds:
-                    break  # a step of a slow model cannot be interrupted, and would end late
-        if withheld is not None and not finished:
-            raise withheld
-        return finished
-
-    return _pilot_of(run_sync(run_trials()), replies / (max_count * settings.rounds))
-
-
-async def _run_trial(
-    engine: Engine, requests: Sequence[Request], length: int, limit: float | None
-) -> _Trial | None:
-    """Times the replies to requests; None if not all of them end within the limit.
-
-    Raises:
-        RequestFailed: no request was answered.
-    """
-    began = time.monotonic()
-    try:
-        async with asyncio.timeout(limit), task_group() as group:
-            tasks = [group.create_task(_reply_to(engine, request)) for request in requests]
-    except TimeoutError:
-        return None
-    results = [task.result() for task in tasks]
-    replies = [result for result in results if isinstance(result, Reply)]
-    errors = [result for result in results if isinstance(result, RequestFailed)]
-    if not replies:
-        raise errors[0]
-    return _Trial(length, replies, time.monotonic() - began)
-
-
-async def _reply_to(engine: Engine, request: Request) -> Reply | RequestFailed:
-    """Answers a request; returns the error of one that fails alone, as runs record it, too."""
-    try:
-        return await engine.generate(request)
-    except RequestFailed as error:
-        return error
-
-
-def _pilot_of(trials: Sequence[_Trial], per_round: float) -> Pilot:
-    """Estimates the pace from the last two trials with the same number of replies.
-
-    The later of the two had longer replies. Without such a pair, the last trial is taken alone, as
-    if it had no start-up time.
-    """
-    pairs = [
-        (before, after)
-        for before, after in itertools.pairwise(trials)
-        if len(before.replies) == len(after.replies)
-    ]
-    before, last = pairs[-1] if pairs else (None, trials[-1])
-    per_token = last.seconds / last.length
-    if before is not None:
-        further = (last.seconds - before.seconds) / (last.length - before.length)
-        per_token = min(per_token, max(further, 0.0))
-    return Pilot(
-        replies=len(last.replies),
-        start=last.seconds - per_token * last.length,
-        per_token=per_token,
-        limit=last.length,
-        cut=sum(reply.stop_reason == "length" for reply in last.replies) / len(last.replies),
-        per_round=per_round,
-    )
-
-
-def _request(pairing: Pairing, settings: Settings, length: int) -> Request:
-    """Builds the request for a reply of at most `length` tokens to a conversation's first probe."""
-    return Request(
-        messages=[
-            {"role": "system", "content": pairing.agent.system_prompt},
-            {"role": "user", "content": pairing.stability_questions[0]},
-        ],
-        sampling=replace(settings.sampling, max_new_tokens=length),
-        seed=seed_of("pilot", settings.seed, pairing.number),
-        name=f"First reply of conversation {pairing.number + 1}",
-    )
-
-
-# Groups of conversations
+    end: float
+    give_up: float
+    give_up_all: float
 
 
 @dataclass
@@ -281,19 +44,15 @@ class ConversationGroup:
         numbers: the numbers of the conversations, in order.
         rounds: how many rounds each has.
         bar: shows the progress; its total is the replies of all conversations.
-        ends: when the conversations should have ended.
-        stops: when conversations that have not ended are given up.
-        gives_up: when they are given up although no conversation of the run has ended.
+        deadlines: when they should end, and when they are given up.
         has_results: whether a conversation of the run has ended.
-        clock: returns the time in seconds, on the same scale as `ends` and `stops`.
+        clock: returns the time in seconds.
     """
 
     numbers: Sequence[int]
     rounds: int
     bar: Bar
-    ends: float
-    stops: float
-    gives_up: float = 0.0
+    deadlines: Deadlines
     has_results: Callable[[], bool] = lambda: True
     clock: Callable[[], float] = time.monotonic
     size: int = field(init=False)  # this many conversations continue, from the first on
@@ -326,15 +85,15 @@ class ConversationGroup:
 
     def _is_over(self, now: float) -> bool:
         """Whether the time is up, and there is a result or it is too late to wait for one."""
-        if now <= self.stops:
+        if now <= self.deadlines.give_up:
             return False
-        if now > self.gives_up or self.has_results():
+        if now > self.deadlines.give_up_all or self.has_results():
             return True
         if not self._waits:
             self._waits = True
             self.bar.note(
                 "the time is up, but no conversation has ended: waiting for the first one, for at"
-                f" most {duration(self.gives_up - now)}."
+                f" most {duration(self.deadlines.give_up_all - now)}."
             )
         return False
 
@@ -344,7 +103,7 @@ class ConversationGroup:
         before = self._share(self._round)
         share = self._share(finished)
         needed = (now - self._round_ended) * (1 - share) / (share - before)
-        left = max(self.ends - now, 0.0)
+        left = max(self.deadlines.end - now, 0.0)
         self._note_round(finished, now)
         if needed > _LATE * left:
             self._keep(max(1, int(self.size * left / needed)))
@@ -355,7 +114,7 @@ class ConversationGroup:
         self._round_ended = now
         before = self._share(finished)
         after = self._share(finished + 1)
-        expected = max(self.ends - now, 0.0) * (after - before) / (1 - before)
+        expected = max(self.deadlines.end - now, 0.0) * (after - before) / (1 - before)
         self._overdue = now + _OVERDUE * expected
 
     def _share(self, rounds: int) -> float:
@@ -397,10 +156,10 @@ class TimeBox:
     ):
         self.first = first
         self.clock = clock
-        self._time_is_up = clock() + seconds
-        self.ends = clock() + max(seconds, expected)  # when the first group should have ended
-        self.stops = self.ends + OVERTIME * seconds  # when conversations are given up
-        self.gives_up = self.stops + _GRACE * seconds  # likewise, if none has ended
+        self._end = clock() + seconds
+        first_end = clock() + max(seconds, expected)
+        give_up = first_end + OVERTIME * seconds
+        self.deadlines = Deadlines(first_end, give_up, give_up + _GRACE * seconds)
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
         """Yields the numbers of each group; request the next once the previous one is recorded."""
@@ -412,7 +171,7 @@ class TimeBox:
             yield numbers
             now = self.clock()
             # how many times the last group would fit into the time that is left
-            times = (self._time_is_up - now) / max(now - began, 1e-9)
+            times = (self._end - now) / max(now - began, 1e-9)
             if times < 1:
                 times = (times - _FIXED_SHARE) / (1 - _FIXED_SHARE)
             size = int(len(numbers) * times)

@@ -204,18 +204,18 @@ async def ask_batch(
         keep: receives each record.
     """
     if not CATALOGUE[batch.task].chooses:
-        await _score_replies(engine, batch, breaker, keep)
+        await _generate_and_score(engine, batch, breaker, keep)
         return
     start = time.monotonic()
     replies: dict[int, Reply] = {}
     if generate:
-        await _reply(engine, batch, breaker, replies.__setitem__)
+        await _generate_replies(engine, batch, breaker, replies.__setitem__)
         samples = {number: sample for number, sample in batch.samples.items() if number in replies}
         batch = dataclasses.replace(batch, samples=samples)
     await _compare_options(engine, batch, replies, start, keep)
 
 
-async def _reply(
+async def _generate_replies(
     engine: Engine,
     batch: TaskBatch,
     breaker: CircuitBreaker,
@@ -230,7 +230,7 @@ async def _reply(
     await answer_each(engine, requests, breaker, lambda key, reply: on_reply(key.number, reply))
 
 
-async def _score_replies(
+async def _generate_and_score(
     engine: Engine, batch: TaskBatch, breaker: CircuitBreaker, keep: Callable[[TaskSample], None]
 ) -> None:
     """Generates a reply to each sample, and keeps its record as soon as the reply is finished."""
@@ -244,7 +244,7 @@ async def _score_replies(
         keep(_record(batch, number, now - last_reply, scores, reply))
         last_reply = now
 
-    await _reply(engine, batch, breaker, write)
+    await _generate_replies(engine, batch, breaker, write)
 
 
 async def _compare_options(

@@ -171,38 +171,41 @@ def table_5(study: Study) -> Figure:
 
 def table_7(study: Study) -> Figure:
     """How many heads are steered."""
-    names = study.setup.tasks
     strategies = study.setup.strategies
-    count = len(study.rankings[names[0]].heads)
-    low, high = _MODERATE
     rows: list[_Row] = [("task", *strategies)]
-    for name in names:
+    for name in study.setup.tasks:
         rows.append((name, *(str(len(study.heads[way, name])) for way in strategies)))
+    return Figure(
+        "7",
+        "how many heads are steered",
+        how="",
+        claims=(_moderate_number_claim(study),),
+        kind="Table",
+        rows=tuple(rows),
+    )
+
+
+def _moderate_number_claim(study: Study) -> Claim:
+    """The claim that a moderate number of heads is best, judged on the tasks within reach."""
+    text = "a moderate number of heads is best, about 5% to 15% of all."
+    names = study.setup.tasks
     zeros = [name for name in names if is_beyond_reach(*study.validation_scores[name].values())]
+    if len(zeros) == len(names):
+        return Claim(text, NOT_JUDGED, "Every set of heads scores 0 on every task.")
+    count = len(study.rankings[names[0]].heads)
     shares = {name: _best_share_of_heads(study, name, count) for name in names if name not in zeros}
-    verdict = all_of(*(within(share, low, high) for share in shares.values()))
     shares_text = "; ".join(
         f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
         for name, share in shares.items()
     )
+    low, high = _MODERATE
     evidence = (
         f"Of {count} heads, chosen on {study.setup.scale.validation_samples} samples: {shares_text}"
         f" (we call {low:.0%} to {high:.0%} moderate)."
     )
     if zeros:
         evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
-    if not shares:
-        verdict = NOT_JUDGED
-        evidence = "Every set of heads scores 0 on every task."
-    text = "a moderate number of heads is best, about 5% to 15% of all."
-    return Figure(
-        "7",
-        "how many heads are steered",
-        how="",
-        claims=(Claim(text, verdict, evidence),),
-        kind="Table",
-        rows=tuple(rows),
-    )
+    return Claim(text, all_of(*(within(share, low, high) for share in shares.values())), evidence)
 
 
 def _best_share_of_heads(study: Study, name: str, count: int) -> Estimate:

@@ -1,7 +1,7 @@
 """The profiles, choices and answers that the tables and figures of the reproduction share."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from holdfast.papers.zhang2024.reproduction.reproduction_setup import (
 )
 
 _BATCH = 128  # samples side by side; a step of many rows costs little more than one of few
-_PROMPTS = {  # the rows of the baselines
+_ROWS_OF_BASELINES = {
     "zero-shot": "zero-shot",
     "marked": "*-marked",
     "quoted": "“”-marked",
@@ -115,20 +115,20 @@ class Study:
 
         If none of `sizes` gives one, there is a single set: that of the smallest k beyond them.
         """
-        names = [name] if strategy == "task-specific" else self._others(strategy, name)
+        names = [name] if strategy == "task-specific" else self._ranking_tasks(strategy, name)
         rankings = [self.rankings[task] for task in names]
         combine = union if strategy == "union" else intersection
-        sets: list[HeadSet] = []
-        for k in (*self.sizes, *range(self.sizes[-1] + 1, len(rankings[0].heads) + 1)):
-            if sets and k > self.sizes[-1]:
-                break
-            try:
-                heads = combine(rankings, k)
-            except UsageError:  # the best k have none in common
-                continue
-            if heads not in sets:
-                sets.append(heads)
-        return sets
+
+        def head_sets(sizes: Iterable[int]) -> Iterator[HeadSet]:
+            for k in sizes:
+                try:
+                    yield combine(rankings, k)
+                except UsageError:  # the best k have none in common
+                    continue
+
+        larger_sizes = range(self.sizes[-1] + 1, len(rankings[0].heads) + 1)
+        distinct = list(dict.fromkeys(head_sets(self.sizes)))
+        return distinct or list(itertools.islice(head_sets(larger_sizes), 1))
 
     @cached_property
     def validation_scores(self) -> dict[str, dict[Method, np.ndarray]]:
@@ -195,7 +195,8 @@ class Study:
                 "test", name, methods.values(), baselines=tasks.BASELINES, generate=True
             )
             rows = {
-                _PROMPTS[baseline]: answers.by_variant[baseline] for baseline in tasks.BASELINES
+                _ROWS_OF_BASELINES[baseline]: answers.by_variant[baseline]
+                for baseline in tasks.BASELINES
             }
             results[name] = rows | {row: answers.under(method) for row, method in methods.items()}
         return results
@@ -258,7 +259,7 @@ class Study:
     def _settings(self, name: str, split: str, count: int) -> tasks.Settings:
         return tasks.Settings((name,), count, split, seed=self.setup.seed, batch=_BATCH)
 
-    def _others(self, strategy: str, name: str) -> list[str]:
+    def _ranking_tasks(self, strategy: str, name: str) -> list[str]:
         """The tasks whose rankings a strategy combines for a task."""
         if strategy != "task-agnostic":
             return list(self.setup.tasks)
@@ -266,7 +267,7 @@ class Study:
 
     def _judges(self, strategy: str, name: str) -> list[str]:
         """The tasks whose validation samples choose a task's heads: its own, or the others."""
-        return self._others(strategy, name) if strategy == "task-agnostic" else [name]
+        return self._ranking_tasks(strategy, name) if strategy == "task-agnostic" else [name]
 
 
 def values_of(result: TaskScores) -> np.ndarray:
