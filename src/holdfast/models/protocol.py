@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, ru
 from holdfast.chat.default_prompts import default_system_prompt
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.errors import UnknownName
+from holdfast.errors import UnknownName, UsageError
 from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.event_loop import task_group
