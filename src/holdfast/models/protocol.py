@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, ru
 from holdfast.chat.default_prompts import default_system_prompt
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName
 from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.event_loop import task_group
@@ -310,47 +310,3 @@ def prepare_batch(requests: Sequence[Request]) -> list[Request]:
 
 
 # Values that are no chat models
-
-
-def require_chat_model(model: object) -> None:
-    """Refuses what is no chat model, but may become one.
-
-    Raises:
-        UsageError: it says which function makes a model of it.
-    """
-    if not all(callable(getattr(model, name, None)) for name in ("check", "session")):
-        raise UsageError(
-            f"{_shown(model)} is not a chat model; {_how_to_make(model)}.",
-            option="model",
-            value=model,
-        )
-
-
-def _shown(value: object) -> str:
-    """A value as the subject of a sentence: a name, a function by its name, or a type."""
-    if value is None or isinstance(value, (str, Path)):
-        return repr(value if value is None else str(value))
-    if callable(value) and hasattr(value, "__name__"):
-        return f"The function {value.__name__}"
-    return f"{type(value).__name__}(...)"
-
-
-def _how_to_make(value: object) -> str:
-    """Says which function makes a chat model of a value, as a clause."""
-    package = type(value).__module__.partition(".")[0]
-    if isinstance(value, (str, Path)):
-        function = "connect" if is_url(str(value)) else "load"
-        return f"make one with holdfast.{function}({str(value)!r})"
-    if package == "openai":
-        url = str(getattr(value, "base_url", "URL")).rstrip("/")
-        return f"connect to its server with holdfast.connect({url!r})"
-    if package == "transformers":
-        folder = getattr(value, "name_or_path", "") or "FOLDER"
-        return f"load it with holdfast.load({folder!r})"
-    if callable(value):
-        name = getattr(value, "__name__", "answer")
-        return f'make one of it with holdfast.from_function({name}, "my bot")'
-    return (
-        "make one with holdfast.load(NAME), holdfast.connect(URL) or"
-        " holdfast.from_function(FUNCTION, NAME)"
-    )
