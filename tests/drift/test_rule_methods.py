@@ -281,7 +281,7 @@ def test_a_method_that_would_not_check_a_probe_is_refused(tmp_path):
     with pytest.raises(UsageError) as caught:
         check_before_loading(suite, tmp_path / "run", every, ["none", "check-and-retry"])
     assert caught.value.value == "Any gas stoves left?"
-    check_before_loading(suite, tmp_path / "run", every, ["none", "repetition"])
+    check_before_loading(suite, tmp_path / "run", every, ["none", "repetition:probability=1"])
     wider = dataclasses.replace(rule, when=When(user=r"any [\w ]+ left"))
     case = dataclasses.replace(case, rules=(wider, *case.rules[1:]))
     matched = dataclasses.replace(SUITE, cases=(case,))

@@ -21,7 +21,13 @@ from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.generation import decoder, mapped_memory, memory, slot_layers
+from holdfast.generation import (
+    decoder,
+    mapped_memory,
+    memory,
+    slot_layers,
+    transformers_runner,
+)
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.saved_kv import CachedPrefix, SavedLayerKV
@@ -236,11 +242,17 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
 
 
 @pytest.mark.parametrize(
-    ("count", "releases"),
-    [(3, []), (4, ["closed"]), (6, ["prefilled", "closed"])],
-    ids=["little", "four slots closed", "600 tokens prefilled"],
+    ("count", "is_small", "releases"),
+    [
+        (3, False, []),
+        (4, False, ["closed"]),
+        (6, False, ["prefilled", "closed"]),
+        (6, True, []),
+    ],
+    ids=["little", "four slots closed", "600 tokens prefilled", "a small model"],
 )
-def test_freed_memory_is_given_back_when_there_may_be_much(monkeypatch, count, releases):
+def test_freed_memory_is_given_back_when_there_may_be_much(monkeypatch, count, is_small, releases):
+    monkeypatch.setattr(transformers_runner, "is_small", lambda model: is_small)
     scheduler, given_back = scheduler_of(replace(model(), stop_ids=frozenset())), []
     monkeypatch.setattr(
         decoder,

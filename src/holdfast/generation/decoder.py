@@ -28,7 +28,9 @@ from holdfast.generation.token_requests import RequestState, TokenMass, TokenSeq
 
 # How many slots are closed, or tokens prefilled, before freed memory is given back. Tensors of a
 # pass differ in size from those of the last one, so the freed memory that glibc keeps grows to as
-# much as the memory in use. Giving it back takes a few milliseconds.
+# much as the memory in use. Giving it back takes a few milliseconds, and the next passes have to
+# get theirs anew. Small models free little, and their passes are short: for them it would take a
+# tenth of the time.
 _CLOSED_PER_RELEASE = 4
 _PREFILLED_PER_RELEASE = 512
 
@@ -96,7 +98,7 @@ class Decoder:
         # all slots, for the next step; None after a request joined or left
         self._step_group: _SlotGroup | None = None
         self._small = runner.small
-        self._on_cpu = runner.device.type == "cpu"
+        self._releases_memory = runner.device.type == "cpu" and not runner.small
         # since freed memory was given back
         self._num_closed = 0  # slots
         self._num_prefilled = 0  # tokens
@@ -144,7 +146,7 @@ class Decoder:
         is_due = (
             self._num_closed >= _CLOSED_PER_RELEASE or self._num_prefilled >= _PREFILLED_PER_RELEASE
         )
-        if self._on_cpu and is_due:
+        if self._releases_memory and is_due:
             release_freed_memory()
             self._num_closed = self._num_prefilled = 0
 
