@@ -15,8 +15,15 @@ from collections.abc import Sequence
 from holdfast.drafting.agent_rules.code_rules import code_draft
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
-from holdfast.drafting.grammar.forms import forms, one_of, whole_match
-from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, SCRIPT, files_of_language
+from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.grammar.named_files import (
+    DOCUMENTS,
+    PYTHON,
+    RUST,
+    SCRIPT,
+    file_endings,
+    files_of_language,
+)
 
 # the words for a kind of type, and the keyword of its declarations
 _TYPE = r"(?:abstract\s+|final\s+|data\s+|sealed\s+)*(?:{})\s+"
@@ -43,7 +50,10 @@ _CASES = {
 }
 _CASE = rf"`?(?P<case>{one_of(*(case for cases in _CASES for case in cases.split('|')))})`?"
 _KIND = one_of(*_TYPES_BY_NAME, _FUNCTION_NAMES, _CONSTANT_NAMES)
-_LISTED = rf"(?P<kinds>{_KIND}(?:(?:,? (?:and|or) |, |/| / | & )(?:[\w-]+(?=[,/ ]|$)))*)"
+_AND = r"(?:,? (?:and|or) |, |/| / | & )"
+# kinds that no keyword declares, before one that a keyword does: "variables, functions"
+_UNDECLARED = rf"(?:(?:variables?|modules?|files?|fields|properties|parameters|hooks){_AND})*"
+_LISTED = rf"(?P<kinds>{_UNDECLARED}{_KIND}(?:{_AND}(?:[\w-]+(?=[,/: ]|$)))*)"
 _NAMED = (
     re.compile(
         rf"(?:always )?(?:use )?{_CASE} (?:for|in) (?:all )?(?P<kinds>[\w ,/&-]{{3,80}})", re.I
@@ -54,14 +64,14 @@ _NAMED = (
 _FUNCTIONS = {
     "snake_case": (
         (r"(?:async\s+)?def\s+(?!setUp|tearDown|do_|visit_|assert)", PYTHON),
-        (r"(?:async\s+|unsafe\s+)*fn\s+", ("*.rs",)),
+        (r"(?:async\s+|unsafe\s+)*fn\s+", RUST),
     ),
     "camelcase": ((r"(?:async\s+)?function\s+", SCRIPT), (r"(?:suspend\s+)?fun\s+", ("*.kt",))),
 }
 _IS_TYPE_CASE = re.compile("pascal|upper camel")
 _IS_CONSTANT_CASE = re.compile("(?:upper|screaming)[_ ](?!camel)")
 _CONSTANTS = (
-    (r"(?:const|static(?:\s+mut)?)\s+(?!fn\b)(?=\w+\s*:)", ("*.rs",)),
+    (r"(?:const|static(?:\s+mut)?)\s+(?!fn\b)(?=\w+\s*:)", RUST),
     (r"const\s+val\s+", ("*.{kt,kts}",)),
     (r"(?:final\s+)?const\s+(?=\w+\s*=)", ("*.php",)),
 )
@@ -76,7 +86,7 @@ def naming_rule(clause: Clause) -> list[Draft]:
         return []
     label = clause.statement.label
     drafts: list[Draft] = []
-    for part in _parts_of(clause.text):
+    for part in _parts_of(_EXAMPLES.sub(r"\g<rule>", clause.text)):
         for text in dict.fromkeys((part, f"{label}: {part}" if label else part)):
             match = next(filter(None, (way.fullmatch(text) for way in _NAMED)), None)
             if match:
@@ -85,6 +95,8 @@ def naming_rule(clause: Clause) -> list[Draft]:
     return [rule for number, rule in enumerate(drafts) if rule not in drafts[:number]]
 
 
+# "camelCase for functions: `loadAll`"
+_EXAMPLES = re.compile(rf"(?P<rule>.*case\b.*): {CODES}", re.I)
 _NEXT_CASE = re.compile(
     r"(?:[,;] (?:and )?| and )"
     r"(?=`?[\w-]+(?:_|-| )?case`?\b|\w+:? (?:(?:are|is|in|use) )?`?[\w-]+case`?(?:,|$))",
@@ -94,7 +106,8 @@ _NEXT_CASE = re.compile(
 
 def _parts_of(text: str) -> list[str]:
     """The parts of "PascalCase for types, camelCase for functions", each with one case."""
-    ends = _NEXT_CASE.split(text)
+    cases = re.findall(r"case\b", text, re.I)
+    ends = _NEXT_CASE.split(text) if len(cases) > 1 else [text]  # "types, enums: PascalCase"
     return [re.sub(r" \([^()]*\)$| in \w+$", "", part).strip(" .,;") for part in ends]
 
 
@@ -102,6 +115,7 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
     """A rule for each kind of name in a list; kinds that no keyword declares are left out."""
     wrong = next(pattern for cases, pattern in _CASES.items() if case in cases.split("|"))
     about = files_of_language(clause.context)
+    document = clause.statement.document
     keywords: list[str] = []
     drafts: list[Draft] = []
     for words in re.split(r",? (?:and|or) |, |/| / | & ", kinds):
@@ -116,16 +130,24 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
             declarations = _FUNCTIONS.get(case, ())
         elif not _IS_CONSTANT_CASE.match(case):
             declarations = ()
-        drafts += [
-            code_draft(f"{_LEADS}{declaration}{wrong}", files)
-            for declaration, files in declarations
-            if set(files) <= set(about)
-        ]
+        for declaration, files in declarations:
+            if named := _files_of_both(files, about or files_of_language(document)):
+                drafts.append(code_draft(f"{_LEADS}{declaration}{wrong}", named))
     if keywords:
         files = about or ["*", DOCUMENTS]
         pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}{_DECLARED}"
         drafts.insert(0, code_draft(pattern, files))
     return drafts
+
+
+def _files_of_both(files: Sequence[str], named: Sequence[str]) -> list[str]:
+    """The globs of the files that have a declaration and are of the languages that are named: those
+    of TypeScript, of the files that may have `function`.
+    """
+    endings = file_endings(files)
+    if endings <= file_endings(named):
+        return list(files)
+    return [glob for glob in named if file_endings([glob]) <= endings]
 
 
 # --- The names of files
@@ -152,8 +174,9 @@ _FILES_IN_CASE = forms(
             rf"(?:all |new )*{_FILE_NAMES}(?: (?:are|is|must be|should be|must use|use))?"
             rf"(?: named)?(?: in| with)?:? {_FILE_CASE}"
         ),
-        "Consistent file naming (kebab-case)": (
-            rf"(?:consistent )?(?P<of>)file[ -]?(?:naming|names?) \({_FILE_CASE}\)"
+        "Use consistent file naming conventions (kebab-case for files)": (
+            r"(?:use )?(?:consistent )?(?P<of>)file[ -]?(?:naming|names?)(?: conventions?)?"
+            rf" \({_FILE_CASE}(?: for files)?\)"
         ),
         "kebab-case file names": rf"(?:always )?(?:use )?{_FILE_CASE} {_FILE_NAMES}",
     }
