@@ -320,31 +320,51 @@ def _token_of_phrase(clause: Clause) -> CodeToken | None:
 
 def code_rule(clause: Clause) -> list[Draft]:
     """Reads "never use `any`" and "use `pathlib` instead of `os.path`"."""
-    text = clause.text
     statement = clause.statement
     if token := _token_of_phrase(clause):
         return forbid_code([token], Places(), statement)
-    if "`" not in text:
-        text = _ANY_TYPE.sub(r"\1 `any`", text)
-        text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
+    text = _with_code_in_backticks(clause.text)
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []
     objects = _forbidden_objects(instruction, text)
-    if objects is None or _MERE_NAME.fullmatch(text):
+    if objects is None or _may_be_no_code(text, objects, instruction, statement):
         return []
-    if statement.opening and _BARE_CALL.match(text):
-        return []  # "These are wrapped. Don't `trim()`." is about these
-    if "call" in instruction.verbs and "(" not in objects + text:
-        return []  # a name alone may be that of a tool
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
-    if instruction.rejected_object and set(codes_in(objects)) & set(codes_in(instruction.object)):
-        return []  # "`a`, `b` (not `A`, `b`)" is about `A` only
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     tokens = tokens or _hyphenated_tokens(instruction) or _operator_tokens(instruction)
     if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
         return [*_forbid_in_messages(tokens), *_forbid_in_files(tokens, instruction, statement)]
     return _forbid_in_files(tokens, instruction, statement)
+
+
+def _with_code_in_backticks(text: str) -> str:
+    """A clause without backticks, in which names such as setTimeout are given some."""
+    if "`" in text:
+        return text
+    text = _ANY_TYPE.sub(r"\1 `any`", text)
+    return _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
+
+
+def _may_be_no_code(
+    text: str, objects: str, instruction: Instruction, statement: Statement
+) -> bool:
+    """Whether what a clause forbids may be something else than the code that it names.
+
+    Args:
+        objects: the words for what is forbidden.
+    """
+    is_order = instruction.modality is Modality.MUST
+    wanted = set(codes_in(instruction.object)) if is_order else set()
+    return (
+        _MERE_NAME.fullmatch(text) is not None
+        # "These are wrapped. Don't `trim()`." is about these
+        or bool(statement.opening and _BARE_CALL.match(text))
+        # a name alone may be that of a tool
+        or ("call" in instruction.verbs and "(" not in objects + text)
+        # "`a`, `b` (not `A`, `b`)" is about `A` only
+        or not wanted.isdisjoint(codes_in(objects))
+    )
 
 
 def _forbid_in_files(

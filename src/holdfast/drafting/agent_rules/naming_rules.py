@@ -112,32 +112,48 @@ def _parts_of(text: str) -> list[str]:
 
 
 def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
-    """A rule for each kind of name in a list; kinds that no keyword declares are left out."""
+    """One rule for the types in a list of kinds of names, and one for each way to declare the other
+    kinds; kinds that no keyword declares are left out.
+    """
     wrong = next(pattern for cases, pattern in _CASES.items() if case in cases.split("|"))
     about = files_of_language(clause.context)
-    document = clause.statement.document
-    keywords: list[str] = []
+    names = [_plain_kind(words) for words in re.split(_AND, kinds)]
     drafts: list[Draft] = []
-    for words in re.split(r",? (?:and|or) |, |/| / | & ", kinds):
-        kind = _LANGUAGE.sub("", words.lower().strip()).removesuffix(" names").strip()
-        if _IS_TYPE_CASE.match(case):
-            keywords += [
-                word for names, word in _TYPES_BY_NAME.items() if re.fullmatch(names, kind)
-            ]
-        is_constant = re.fullmatch(_CONSTANT_NAMES, kind) is not None
-        declarations: Sequence[tuple[str, Sequence[str]]] = _CONSTANTS if is_constant else ()
-        if re.fullmatch(_FUNCTION_NAMES, kind):
-            declarations = _FUNCTIONS.get(case, ())
-        elif not _IS_CONSTANT_CASE.match(case):
-            declarations = ()
-        for declaration, files in declarations:
-            if named := _files_of_both(files, about or files_of_language(document)):
-                drafts.append(code_draft(f"{_LEADS}{declaration}{wrong}", named))
+    keywords = [keyword for name in names for keyword in _type_keywords(name, case)]
     if keywords:
-        files = about or ["*", DOCUMENTS]
         pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}{_DECLARED}"
-        drafts.insert(0, code_draft(pattern, files))
+        drafts.append(code_draft(pattern, about or ["*", DOCUMENTS]))
+    languages = about or files_of_language(clause.statement.document)
+    for name in names:
+        for declaration, files in _declarations_of(name, case):
+            if globs := _files_of_both(files, languages):
+                drafts.append(code_draft(f"{_LEADS}{declaration}{wrong}", globs))
     return drafts
+
+
+def _plain_kind(words: str) -> str:
+    """A kind of name without its language: "Python function names" is "function"."""
+    return _LANGUAGE.sub("", words.lower().strip()).removesuffix(" names").strip()
+
+
+def _type_keywords(name: str, case: str) -> list[str]:
+    """The patterns of the keywords that declare a kind of type; [] for a case that is not that of
+    types.
+    """
+    if not _IS_TYPE_CASE.match(case):
+        return []
+    return [keyword for names, keyword in _TYPES_BY_NAME.items() if re.fullmatch(names, name)]
+
+
+def _declarations_of(name: str, case: str) -> Sequence[tuple[str, Sequence[str]]]:
+    """How functions or constants are declared, each with the globs of the files that may have it;
+    () for other kinds, and where the case is not the usual one.
+    """
+    if re.fullmatch(_FUNCTION_NAMES, name):
+        return _FUNCTIONS.get(case, ())
+    if re.fullmatch(_CONSTANT_NAMES, name) and _IS_CONSTANT_CASE.match(case):
+        return _CONSTANTS
+    return ()
 
 
 def _files_of_both(files: Sequence[str], named: Sequence[str]) -> list[str]:
