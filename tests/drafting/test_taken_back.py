@@ -165,8 +165,6 @@ def test_a_wording_is_read(text, part):
         "- `src/api.ts` uses `fetchAll()`, not `fetchOne()`.",
         "- **Discord/WhatsApp:** No markdown tables!",
         "## Slack\n\n- No markdown tables",
-        # unit tests stand in the same files
-        "- Never `unwrap()` in production Rust code.",
         "- No `.env` files.",
         "- Frontend must NOT import from backend.",
         "## Branches\n\n- Feature: `feature/name`",
@@ -188,6 +186,19 @@ def test_kinds_of_branches_have_one_rule_together():
     for name, value in (("feat/a", 1), ("fix/b", 1), ("docs/c", 0)):
         call = ToolCall("Bash", {"command": f"git switch -c {name}"})
         assert measure.score_turn(AssistantTurn("", (call,))).value == value
+
+
+def test_unit_tests_of_rust_are_no_production_code():
+    (spec,) = measures_of("- Never `unwrap()` in production Rust code.")
+    unit_test = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn f() { g().unwrap(); }\n}"
+    for path, code, value in (
+        ("src/a.rs", "fn f() { g().unwrap(); }", 0),
+        ("src/a.rs", f"fn f() {{ g().unwrap(); }}\n\n{unit_test}", 0),
+        ("src/a.rs", f"fn f() {{ g(); }}\n\n{unit_test}", 1),
+        ("src/a.rs", "#[tokio::test]\nasync fn f() { g().unwrap(); }", 1),
+    ):
+        call = ToolCall("Write", {"file_path": path, "content": code})
+        assert build(spec).score_turn(AssistantTurn("", (call,))).value == value
 
 
 def test_files_of_a_project_of_xcode_are_left_alone():

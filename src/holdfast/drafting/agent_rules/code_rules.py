@@ -370,17 +370,19 @@ def _may_be_no_code(
 def _forbid_in_files(
     tokens: Sequence[CodeToken], instruction: Instruction, statement: Statement
 ) -> list[Draft]:
-    """Forbids code in the files that an instruction names; [] if it names other places.
-
-    Rust's unit tests stand beside the code that they test, so that files do not tell production
-    code from tests.
-    """
+    """Forbids code in the files that an instruction names; [] if it names other places."""
     places = places_of(instruction, statement)
     if places is None:
         return []
     if set(TESTS) <= set(places.excluded):
-        tokens = [token for token in tokens if token.files != RUST]
+        tokens = [_outside_unit_tests(token) if token.files == RUST else token for token in tokens]
     return forbid_code(tokens, places, statement)
+
+
+def _outside_unit_tests(token: CodeToken) -> CodeToken:
+    """Code of Rust that is not in unit tests, which stand at the end of the file that they test."""
+    pattern = rf"(?:{token.pattern})(?<!\[(?:cfg\(test\)|(?:\w+::)*test)\][\s\S]*)"
+    return replace(token, pattern=pattern)
 
 
 _NAMES_COMMITS = re.compile(r"\bcommits?\b(?! hooks?)", re.I)
