@@ -3,6 +3,7 @@
 import pytest
 from drafted_measures import measures_of
 
+from holdfast.drafting.grammar.named_files import SCRIPT, TESTS, TYPED
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -99,6 +100,43 @@ WORDINGS = [
         {"name": "command_not_run"},
     ),
     ("- Commit messages: short subject prefixed `fix:` or `feat:`.", {"name": "commit_message"}),
+    ("- Never edit `.xcodeproj` files directly.", {"path": "*.xcodeproj/*"}),
+    ("- Do not edit `.docx` or PDF files directly.", {"path": "*.docx"}),
+    ("- No `.ts`, `.tsx` files.", {"path": "*.ts"}),
+    ("- `data/raw/` - exports; never modify raw files in place", {"path": "data/raw/*"}),
+    ("- Never overwrite or mutate files in `data/raw/`.", {"path": "data/raw/*"}),
+    ("- Never use `print` in production `src/`.", {"files": ["src/*", f"!{TESTS[0]}"]}),
+    ("- Never use `eval` in production TypeScript code.", {"name": "code_not_written"}),
+    ("- Prefer const over let; never use var", {"name": "code_not_written"}),
+    ("- No `any`, no implicit types, no unused imports.", {"files": TYPED[0]}),
+    ("### Avoid this\n\n- Using any types in TypeScript", {"files": TYPED[0]}),
+    ("### Avoid this\n\n- Using inline styles instead of Tailwind", {"name": "code_not_written"}),
+    ("- Use functional components with hooks exclusively", {"files": SCRIPT[0]}),
+    ("- Use React with functional components only.", {"files": SCRIPT[0]}),
+    ("- All new components should use functional components.", {"files": SCRIPT[0]}),
+    ("- Do not generate class components.", {"files": SCRIPT[0]}),
+    ("# TypeScript\n\n- camelCase for functions/variables: `loadAll`", {"files": TYPED[0]}),
+    ("# Rust\n\n- Variables, functions, modules: `snake_case`", {"files": "*.rs"}),
+    ("# Rust\n\n- Constants and statics: `SCREAMING_SNAKE_CASE`", {"files": "*.rs"}),
+    ("- Use consistent file naming conventions (kebab-case for files)", {"tool": "*rite*"}),
+    (
+        "```\nfrontend/\nbackend/\n```\n\n- Frontend must NOT import from backend.",
+        {"files": "frontend/*"},
+    ),
+    ("- Commit with conventional format", {"name": "commit_message"}),
+    ("- Use conventional commit format: `<type>(<scope>): <text>`", {"name": "commit_message"}),
+    ("## Commit message rules\n\n- Types: feat, fix, docs", {"name": "commit_message"}),
+    (
+        "- Write clear, concise commit messages following conventional commits.",
+        {"name": "commit_message"},
+    ),
+    (
+        "## Runtime files (never commit)\n\nThe app creates these files at runtime. They are"
+        " ignored:\n\n- `a.json`",
+        {"name": "commit_excludes", "paths": "a.json"},
+    ),
+    ("- Request confirmation before `git commit`, `git push`", {"name": "asks_before"}),
+    ("- When editing CSS, bump the version in `index.html`.", {"also": "index.html"}),
 ]
 
 
@@ -123,10 +161,58 @@ def test_a_wording_is_read(text, part):
         "- Use `rg` for searching only in `src/`.",
         "- Never use `sed` to keep files in order.",
         "- Use pnpm to ensure one lockfile in all folders, except in `docs/`.",
+        "- `load` returns `Rows` (a list), not `RowSet`.",
+        "- `src/api.ts` uses `fetchAll()`, not `fetchOne()`.",
+        "- **Discord/WhatsApp:** No markdown tables!",
+        "## Slack\n\n- No markdown tables",
+        "- No `.env` files.",
+        "- Frontend must NOT import from backend.",
+        "## Branches\n\n- Feature: `feature/name`",
+        "## Branches\n\n- Feature: `feature/name`\n- Anything else: ask",
+        "## Runtime files (never commit)\n\nThese files are fine:\n\n- `a.json`",
+        "# Haskell\n\n- camelCase for functions",
     ],
 )
 def test_a_like_wording_is_not_read(text):
     assert measures_of(text) == []
+
+
+def test_kinds_of_branches_have_one_rule_together():
+    specs = measures_of(
+        "## Branches\n\n- Feature: `feat/name` or `feat/AB-1-name`\n- Bugfix: `fix/name`"
+    )
+    assert specs[0] == specs[1]
+    measure = build(specs[0])
+    for name, value in (("feat/a", 1), ("fix/b", 1), ("docs/c", 0)):
+        call = ToolCall("Bash", {"command": f"git switch -c {name}"})
+        assert measure.score_turn(AssistantTurn("", (call,))).value == value
+
+
+def test_unit_tests_of_rust_are_no_production_code():
+    (spec,) = measures_of("- Never `unwrap()` in production Rust code.")
+    unit_test = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn f() { g().unwrap(); }\n}"
+    for path, code, value in (
+        ("src/a.rs", "fn f() { g().unwrap(); }", 0),
+        ("src/a.rs", f"fn f() {{ g().unwrap(); }}\n\n{unit_test}", 0),
+        ("src/a.rs", f"fn f() {{ g(); }}\n\n{unit_test}", 1),
+        ("src/a.rs", "#[tokio::test]\nasync fn f() { g().unwrap(); }", 1),
+    ):
+        call = ToolCall("Write", {"file_path": path, "content": code})
+        assert build(spec).score_turn(AssistantTurn("", (call,))).value == value
+
+
+def test_files_of_a_project_of_xcode_are_left_alone():
+    (spec,) = measures_of("- Never edit `.xcodeproj` files.")
+    for path, value in (("App.xcodeproj/project.pbxproj", 0), ("App/App.swift", 1)):
+        call = ToolCall("Write", {"file_path": path, "content": "x"})
+        assert build(spec).score_turn(AssistantTurn("", (call,))).value == value
+
+
+def test_one_question_may_be_about_the_commit_that_files_are_staged_for():
+    specs = measures_of("- Ask before `git add`, `git commit`.")
+    call = ToolCall("Bash", {"command": "git add a && git commit -m x"})
+    turn = AssistantTurn("", (call,), user="Yes.", previous="Shall I commit this?")
+    assert [build(spec).judge_turn(turn).value for spec in specs] == [1, 1]
 
 
 def test_a_tool_that_has_to_run_first_is_known_by_its_name():

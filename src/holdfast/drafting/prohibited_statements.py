@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from holdfast.drafting.grammar.commands import is_command
-from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
+from holdfast.drafting.grammar.forms import NEVER, forms, whole_match
 from holdfast.drafting.grammar.named_files import path_glob
 from holdfast.drafting.rules_file import Element, Statement
 
@@ -50,8 +50,9 @@ NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 
 # below "Forbidden commands", words that introduce the list of them: "These destroy others' work:"
 _INTRODUCES = re.compile(
-    r"(?:(?:all|each|any) (?:of )?)?(?:these|the following|such)\b"
-    r"(?!.*\b(?:instead|allowed|permitted|fine|ok|okay|safe|exceptions?|unless|except|only)\b).*",
+    r"(?!.*\b(?:instead|allowed|permitted|fine|ok|okay|safe|exceptions?|unless|except|only)\b)"
+    r"(?:(?:(?:all|each|any) (?:of )?)?(?:these|the following|such)\b.*"
+    r"|the \w+ (?:creates|writes|generates|produces|keeps|stores) these (?:files|folders)\b.*:)",
     re.I,
 )
 
@@ -60,9 +61,11 @@ def without_introduction(statement: Statement) -> Statement:
     """A statement without the words between it and a heading that forbids it, if these only
     introduce the list: "These commands destroy the work of others:".
     """
-    if len(statement.under) < 2 or not prohibits(statement.under[-2]):
+    if len(statement.under) < 2:
         return statement
-    if prohibits(statement.under[-1]) or not _INTRODUCES.fullmatch(statement.under[-1]):
+    heading, nearest = statement.under[-2:]
+    is_below = prohibits(heading) or whole_match(_NEVER_DONE, heading)
+    if not is_below or prohibits(nearest) or not _INTRODUCES.fullmatch(nearest):
         return statement
     return replace(statement, under=statement.under[:-1])
 
@@ -113,6 +116,7 @@ def state_in_full(statement: Statement) -> Statement:
     """A statement with the "never" or "avoid" that its label or the heading above it implies, as a
     reader of the statement alone has to see it.
     """
+    statement = without_introduction(statement)
     if statement.under and whole_match(_NEVER_DONE, statement.under[-1]):
         return turn_into_prohibition(statement)
     prohibition = add_never(statement)
@@ -144,12 +148,20 @@ def add_never(statement: Statement) -> Statement:
 
 
 # labels, and headings of lists of things, whose items have no verb
-_NEVER_DONE = form(
-    "NEVER RUN these commands:",
-    rf"{NEVER} (?P<verb>use|run|execute|call|edit|modify|touch|change|commit)"
-    r"(?: (?:any of )?(?:these|the following)"
-    r"(?: (?:commands?|files?|folders?|directories|paths?|functions?|apis?|libraries|packages?))?"
-    r"| commands?| files?)?[\s:!.—-]*",
+_VERB_OF_LIST = r"(?P<verb>use|run|execute|call|edit|modify|touch|change|commit)"
+_NEVER_DONE = forms(
+    {
+        "NEVER RUN these commands:": (
+            rf"{NEVER} {_VERB_OF_LIST}"
+            r"(?: (?:any of )?(?:these|the following)(?: (?:commands?|files?|folders?|directories"
+            r"|paths?|functions?|apis?|libraries|packages?))?"
+            r"| commands?| files?)?[\s:!.—-]*"
+        ),
+        "Runtime files (never commit)": (
+            r"[\w /-]{1,40}(?:files?|folders|paths|artifacts|artefacts|outputs?|data)"
+            rf" \({NEVER} {_VERB_OF_LIST}(?: (?:these|them))?\)[\s:!.—-]*"
+        ),
+    }
 )
 _OFF_LIMITS = re.compile(
     r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"

@@ -14,9 +14,10 @@ from holdfast.drafting.drafts import (
     NEEDS_A_JUDGE,
     NO_MEASURE,
     NOT_AN_INSTRUCTION,
+    UNKNOWN_BRANCH,
     Undrafted,
 )
-from holdfast.drafting.grammar.forms import one_of, word_pattern
+from holdfast.drafting.grammar.forms import NEVER, one_of, word_pattern
 from holdfast.drafting.prohibited_statements import NEVER_FIRST
 from holdfast.drafting.rules_file import Statement
 
@@ -38,6 +39,8 @@ def is_example(statement: Statement) -> bool:
     below_examples = any(_EXAMPLES.search(name) for name in statement.under[-1:])
     return below_examples or _EXAMPLE_LABEL.match(statement.label) is not None
 
+
+# --- Rules of the past, rules that are taken back, and rules for others
 
 # what a label or a heading says of a rule that was in force, is not yet, or is quoted
 _PAST = r"(?:old|former|previous|outdated|obsolete)"
@@ -96,8 +99,6 @@ _TAKES_BACK = re.compile(
     r")(?: (?:here|now|yet|any ?more|at the moment|currently|(?:in|since|as of) v?\d[\w. ]*))*",
     re.I,
 )
-
-
 # about a rule, and not the reason of a prohibition: "do not use yarn; *we dropped it*"
 _OF_RULE = re.compile(
     r"\b(?:rule|convention|policy|enforced|in force|valid|true|mandatory|appl\w+|lifted|obsolete"
@@ -122,6 +123,8 @@ def is_for_others(statement: Statement) -> bool:
     """Whether a heading says that a statement is for other people than the reader."""
     return any(map(_OF_OTHERS.search, statement.under))
 
+
+# --- Preferences, and occasions in a bot's prompt
 
 _PREFERRED = re.compile(
     r"\((?:strongly |highly )?(?:preferred|recommended|suggested|optional|ideally)\)", re.I
@@ -154,6 +157,8 @@ def is_of_an_occasion(statement: Statement) -> bool:
     return _OCCASION.match(statement.text) is not None
 
 
+# --- Conditions in a label or heading
+
 _CONDITION = word_pattern(
     *"if when whenever while during once depending".split(),
     *("in case", "for (?:new|existing|complex|large)(?!-)"),
@@ -181,12 +186,8 @@ _UNCONDITIONAL = re.compile(
     ),
     re.I,
 )
-
-
 # a heading that limits its items to some kind of work: "Frontend-only scope"
 _SCOPE = re.compile(r"\w-only\b(?! files?\b)|\bscope\b *(?:\(|$)|^path [a-z]\b", re.I)
-
-
 # headings of procedures that are only followed at times, whose steps are no rules
 _AT_TIMES = re.compile(r"\b(?:releas|hotfix|deploy|publish|backport|rollback|version)\w*", re.I)
 
@@ -220,6 +221,8 @@ def says_when_editing(heading: str) -> bool:
     """Whether a heading says when files are edited, and not under which condition."""
     return _WHEN_EDITING.fullmatch(heading) is not None
 
+
+# --- Exceptions beside a rule
 
 _EXCEPTION = word_pattern(
     *("unless", "except", "exempt", "other than"),
@@ -273,6 +276,8 @@ def begins_with_exception(following: str) -> bool:
     return _EXCEPTION_AFTER.search(following) is not None
 
 
+# --- The reason why a statement is not read
+
 _SOFT = word_pattern(
     *"avoid prefer preferably consider generally usually typically ideally".split(),
     *("try to", "where possible", "when possible", "if possible", "whenever possible"),
@@ -305,9 +310,19 @@ _INSTRUCTION = re.compile(
 )
 
 
+# "never commit directly to main"
+_TO_A_BRANCH = re.compile(
+    rf"\b{NEVER} (?:\w+ (?:or|and) )?commit(?: (?:directly|straight|code|changes|anything))*"
+    r" (?:to|on|into) (?:the )?`?(?:main|master|develop|trunk)\b(?! (?:repo|project|code))",
+    re.I,
+)
+
+
 def why_unread(statement: Statement) -> Undrafted:
     """Why a statement that no reader knows is not a rule, as far as its words tell."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
+    if _TO_A_BRANCH.search(text):
+        return UNKNOWN_BRANCH
     if _SOFT.search(text):
         return A_PREFERENCE
     if not _INSTRUCTION.search(text):

@@ -5,7 +5,9 @@
     "The last commit was wrong."   ->  tells of a commit, and asks for none
     "Do the push."                 ->  asks for a push, as "do" says so
 
-Words that no table here knows, such as the name of a file, are never taken for nouns.
+A word is first looked up as an act or a thing, then as a part of a compound; what is left is an act
+that the words around it ask for, tell of, or leave open. Words that no table here knows, such as
+the name of a file, are never taken for nouns.
 """
 
 import re
@@ -13,6 +15,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.measures.patterns import find_all
+
+# --- Acts and things
 
 # verbs whose form is a noun too, with their other forms
 _VERB_FORMS = re.compile(
@@ -26,6 +30,9 @@ _THINGS = re.compile(
     r"|branch(?:es)?|issues?|reviews?",
     re.IGNORECASE,
 )
+
+# --- Compounds
+
 # nouns after an act that always make a compound with it
 _COMPOUNDS = re.compile(
     r"(?:push (?:notif\w+|buttons?|events?|permissions?|access|rights?|protection|tokens?|back)"
@@ -50,6 +57,38 @@ _HEADS = re.compile(
     r"|versions?|problems?|bugs?|support|commits?|base)\b",
     re.IGNORECASE,
 )
+# between a determiner and an act: "the *last* push"
+_ADJECTIVES = (
+    r"(?:(?:last|latest|first|second|third|previous|next|recent|old|new|failed|failing|broken"
+    r"|entire|whole|initial|final|current|bad|wrong|big|small|same|other|merge|test|release|git"
+    r"|squash|force|direct|automatic|manual|nightly|production|prod|staging|slow|single"
+    r"|v?[\d.]+) )*"
+)
+# what is written before or after the word in the name of a file, a function or a hook
+_NAME_BEFORE = re.compile(
+    r"(?:\w\.|[_#@]|\b(?:pre|post|non)-|(?<!\bcommit)(?<!\bpush)(?<!\bmerge)(?<!\btag)(?<!\btest)"
+    r"(?<!\brebase)(?<!\bbuild)(?<!\brelease)(?<!\bdeploy)(?<!\bamend)(?<!\bfix)/)\Z",
+    re.IGNORECASE,
+)
+_NAME_AFTER = re.compile(r"[_(]|[./-]\w+[./(]|\.\w|-(?!-)\w")
+# runs what does the act: "*run the deploy* script"
+_RUNS = re.compile(
+    rf"\b(?:run|re-?run|start|trigger|execute|launch|kick off)(?: the| a| our)? {_ADJECTIVES}\Z",
+    re.IGNORECASE,
+)
+_RUN_THING = re.compile(
+    r"[ -](?:scripts?|workflows?|jobs?|steps?|pipelines?|commands?|process|suites?)\b",
+    re.IGNORECASE,
+)
+# stands before an imperative: "please push", "fix it and push"
+_LEADS_IMPERATIVE = re.compile(
+    r"(?:\A|[,;:.!?(\n]|\b(?:please|just|now|also|then|and|or|to|ok|okay|yes|so|you|can|could|will"
+    r"|would|shall|should|may|must|let['’]s|let us|don['’]t|not|never|first|finally|next))\W*\Z",
+    re.IGNORECASE,
+)
+
+# --- What the words around an act say of it
+
 # what is said of a thing, or what it does
 _FINITE = re.compile(
     r" (?:(?:still|now|just|also|always|sometimes) )?(?:is|was|are|were|has|had|does|did|isn['’]t"
@@ -64,12 +103,6 @@ _FINITE = re.compile(
 _IS_FINE = re.compile(
     r" (?:is|are|would be) (?:now |also )?(?:fine|ok|okay|good|allowed|approved|great|alright)\b",
     re.IGNORECASE,
-)
-_ADJECTIVES = (
-    r"(?:(?:last|latest|first|second|third|previous|next|recent|old|new|failed|failing|broken"
-    r"|entire|whole|initial|final|current|bad|wrong|big|small|same|other|merge|test|release|git"
-    r"|squash|force|direct|automatic|manual|nightly|production|prod|staging|slow|single"
-    r"|v?[\d.]+) )*"
 )
 # makes the word after it a noun: "the last", "every"
 _DETERMINER = re.compile(
@@ -131,31 +164,11 @@ _WORK_ON = (
 )
 _WORKS_ON = re.compile(rf"{_WORK_ON}[^.;:!?]{{0,40}}\Z", re.IGNORECASE)
 _WORKS_ON_NEXT = re.compile(rf"{_WORK_ON} \Z", re.IGNORECASE)
-# stands before an imperative: "please push", "fix it and push"
-_LEADS_IMPERATIVE = re.compile(
-    r"(?:\A|[,;:.!?(\n]|\b(?:please|just|now|also|then|and|or|to|ok|okay|yes|so|you|can|could|will"
-    r"|would|shall|should|may|must|let['’]s|let us|don['’]t|not|never|first|finally|next))\W*\Z",
-    re.IGNORECASE,
-)
-# what is written before or after the word in the name of a file, a function or a hook
-_NAME_BEFORE = re.compile(
-    r"(?:\w\.|[_#@]|\b(?:pre|post|non)-|(?<!\bcommit)(?<!\bpush)(?<!\bmerge)(?<!\btag)(?<!\btest)"
-    r"(?<!\brebase)(?<!\bbuild)(?<!\brelease)(?<!\bdeploy)(?<!\bamend)(?<!\bfix)/)\Z",
-    re.IGNORECASE,
-)
-_NAME_AFTER = re.compile(r"[_(]|[./-]\w+[./(]|\.\w|-(?!-)\w")
-# runs what does the act: "*run the deploy* script"
-_RUNS = re.compile(
-    rf"\b(?:run|re-?run|start|trigger|execute|launch|kick off)(?: the| a| our)? {_ADJECTIVES}\Z",
-    re.IGNORECASE,
-)
-_RUN_THING = re.compile(
-    r"[ -](?:scripts?|workflows?|jobs?|steps?|pipelines?|commands?|process|suites?)\b",
-    re.IGNORECASE,
-)
 _IS_VERB = re.compile(r" (?:this|it|that)\b|,? please\b", re.IGNORECASE)  # "PR this"
 _ACT_PREFIX = re.compile(r"\bgit \Z|\bforce-\Z", re.IGNORECASE)  # belongs to the word after it
 _MAX_CONTEXT = 120  # characters on either side of a word that are read
+
+# --- The acts of a text
 
 
 def acts_named(act: str, text: str) -> Iterator[bool | None]:
@@ -266,22 +279,31 @@ def _asks_for(text: str, start: int, end: int) -> bool | None:
     if word.lower().endswith("ed") and _WANTS_DONE.search(before):
         return True
     if determiner := _DETERMINER.search(before):
-        before_noun = before[: determiner.start()]
-        if _DOES.search(before_noun) or (_PUTS_INTO.search(before) and word.lower() == "commit"):
-            return True
-        if _IS_FINE.match(after):
-            return determiner["word"].lower() in ("a", "an") or None
-        if word.lower().startswith("commit") and _REMAKES.search(before):
-            return None
-        if _WORKS_ON.search(before_noun):
-            return False
-        is_wanted = _WANTS.search(f"{before}{after}") is not None
-        return None if is_wanted or _IMPLIES.search(before_noun) else False
-    if _DETERMINER_AND_WORD.search(before):
+        return _asks_for_noun(word.lower(), before, after, determiner)
+    if _DETERMINER_AND_WORD.search(before):  # "the login push", where "login" may be any word
         return False if _WORKS_ON.search(before) or _FINITE.match(after) else None
-    if _FINITE.match(after) and not _IS_FINE.match(after):
+    if _FINITE.match(after) and not _IS_FINE.match(after):  # "push fails"
         return False
     return not (_WORKS_ON_NEXT.search(before) or _PREPOSITION.search(before))
+
+
+def _asks_for_noun(word: str, before: str, after: str, determiner: re.Match[str]) -> bool | None:
+    """Whether a clause asks for the act of a noun: "do the push", but not "fix the push".
+
+    Args:
+        before: the text before the word, at whose end the determiner stands.
+    """
+    before_noun = before[: determiner.start()]
+    if _DOES.search(before_noun) or (_PUTS_INTO.search(before) and word == "commit"):
+        return True
+    if _IS_FINE.match(after):  # "a push is fine" allows one, "the push is fine" may only tell of it
+        return determiner["word"].lower() in ("a", "an") or None
+    if word.startswith("commit") and _REMAKES.search(before):
+        return None
+    if _WORKS_ON.search(before_noun):
+        return False
+    is_wanted = _WANTS.search(f"{before}{after}") is not None
+    return None if is_wanted or _IMPLIES.search(before_noun) else False
 
 
 def _asks_for_thing(before: str, after: str) -> bool | None:

@@ -118,6 +118,9 @@ def _acts_after_asking(instruction: Instruction) -> str:
     asked = f"{instruction.object} {_join(circumstances[:number])}"
     acts = circumstances[number].text
     rest = circumstances[number + 1 :]
+    if "`" in acts and rest and all(relation is Relation.WITH for relation, _ in rest):
+        acts = ", ".join((acts, *(text for _, text in rest)))  # "before `git add`, `git commit`"
+        rest = ()
     if rest and _is_approval(_join(rest), must_ask=False, may_be_empty=True):
         rest = ()
     words = set(_words_in(asked))
@@ -237,6 +240,8 @@ def _word_for(command: str, name: str) -> str:
     """
     words = [word for word in re.findall(r"[A-Za-z]{3,}", command) if word != "run"]
     words = words or [command.split(" ")[0]]  # `rm -rf`
+    if words[:2] == ["git", "add"]:  # which people call a part of committing
+        words = [*words, "stage", "commit"]
     names = [word.removesuffix("s") for word in re.findall(r"[A-Za-z]{4,}", name)]
     return rf"\b(?:{'|'.join(map(re.escape, (*names, *(words[1:] or words)[:4])))})"
 

@@ -43,8 +43,10 @@ from holdfast.drafting.grammar.instructions import (
 from holdfast.drafting.grammar.named_files import (
     DOCUMENTS,
     PYTHON,
+    RUST,
     SCRIPT,
     TESTS,
+    file_endings,
     files_of_language,
     glob_argument,
     path_glob,
@@ -82,7 +84,10 @@ _ALL_CODE = form(
     ),
 )
 _IN_TESTS = form("unit test files", r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")
-_IN_PATHS = form("`src/` and `lib/`", r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?")
+_IN_PATHS = form(
+    "production `src/` and `lib/`",
+    r"(?:(?:the|production|application) )*(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?",
+)
 _TEXT = r"(?:{}(?: {})?)".format(
     one_of(
         *("code", "output", "comments?", "docs", "documentation", "commits?", "logs?", "issues?"),
@@ -144,7 +149,7 @@ def _inside(place: str) -> Places | None:
     """The files in a place; None if it is not a set of files."""
     paths = all_known([path_glob(name) for name in codes_in(place)])
     if paths and whole_match(_IN_PATHS, place):
-        return Places(tuple(paths))
+        return Places(tuple(paths), _tests_left_out(re.sub(r"`[^`]+`", "", place)))
     if whole_match(_IN_TESTS, place):
         return Places(TESTS)
     if whole_match(_IN_COMPONENTS, place):
@@ -152,17 +157,22 @@ def _inside(place: str) -> Places | None:
     if layer := whole_match(_IN_LAYER, place):
         return Places((f"**/{layer['name']}/*",))
     if whole_match(_ALL_CODE, place):
-        is_without_tests = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
-        return Places(excluded=TESTS) if is_without_tests else Places()
+        return Places(excluded=_tests_left_out(place))
     if whole_match(_IN_TEXTS, place):
         return None if whole_match(_IN_COMMITS, place) else Places()
     languages = files_of_language(place)
     if languages and len(place.split()) <= _MAX_LANGUAGE_WORDS:
-        return Places(tuple(languages))
+        return Places(tuple(languages), _tests_left_out(place))
     parts = re.split(r",? or |,? and |, ", place)  # "CSS rules or HTML attributes"
     named = [_inside(part) for part in parts] if len(parts) > 1 else []
     is_set_of_files = bool(named) and all(place and place.included for place in named)
     return _join(filter(None, named)) if is_set_of_files else None
+
+
+def _tests_left_out(place: str) -> tuple[str, ...]:
+    """The globs of tests if a place such as "production code" leaves them out; () otherwise."""
+    is_of_production = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
+    return TESTS if is_of_production else ()
 
 
 def _outside(place: str) -> Places | None:
@@ -223,6 +233,18 @@ _SET_PHRASES = (
     ),
     (
         form(
+            "Use functional components exclusively",
+            r"(?:always )?(?:(?:use|write) (?:React (?:with )?)?)?(?:React )?functional components"
+            r"(?: (?:with|and) hooks)? (?:only|exclusively)"
+            r"|(?:only|exclusively) (?:use |write )?(?:React )?functional components"
+            r"(?: (?:with|and) hooks)?"
+            r"|(?:all |new )*components (?:must|should) (?:always )?(?:be functional"
+            r"(?: components)?|use functional components)(?: (?:with|and) hooks)?",
+        ),
+        "class components",
+    ),
+    (
+        form(
             "Use file-scoped namespaces",
             r"(?:always )?use file-scoped namespaces?(?: declarations?)?",
         ),
@@ -267,6 +289,8 @@ _TO_SILENCE = re.compile(
 # names that no English word looks like, also without backticks: setTimeout/setInterval
 _IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][a-z0-9]+)+"
 _IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
+# "using any types in TypeScript"
+_ANY_TYPE = re.compile(r"\b(us(?:e|ing)) any types?(?= in TypeScript$|$)", re.I)
 # "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
 _BARE_CALL = re.compile(rf"{NEVER} `", re.I)
@@ -296,25 +320,17 @@ def _token_of_phrase(clause: Clause) -> CodeToken | None:
 
 def code_rule(clause: Clause) -> list[Draft]:
     """Reads "never use `any`" and "use `pathlib` instead of `os.path`"."""
-    text = clause.text
     statement = clause.statement
     if token := _token_of_phrase(clause):
         return forbid_code([token], Places(), statement)
-    if "`" not in text:
-        text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
+    text = _with_code_in_backticks(clause.text)
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []
     objects = _forbidden_objects(instruction, text)
-    if objects is None or _MERE_NAME.fullmatch(text):
+    if objects is None or _may_be_no_code(text, objects, instruction, statement):
         return []
-    if statement.opening and _BARE_CALL.match(text):
-        return []  # "These are wrapped. Don't `trim()`." is about these
-    if "call" in instruction.verbs and "(" not in objects + text:
-        return []  # a name alone may be that of a tool
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
-    if instruction.rejected_object and set(codes_in(objects)) & set(codes_in(instruction.object)):
-        return []  # "`a`, `b` (not `A`, `b`)" is about `A` only
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     tokens = tokens or _hyphenated_tokens(instruction) or _operator_tokens(instruction)
     if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
@@ -322,12 +338,51 @@ def code_rule(clause: Clause) -> list[Draft]:
     return _forbid_in_files(tokens, instruction, statement)
 
 
+def _with_code_in_backticks(text: str) -> str:
+    """A clause without backticks, in which names such as setTimeout are given some."""
+    if "`" in text:
+        return text
+    text = _ANY_TYPE.sub(r"\1 `any`", text)
+    return _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
+
+
+def _may_be_no_code(
+    text: str, objects: str, instruction: Instruction, statement: Statement
+) -> bool:
+    """Whether what a clause forbids may be something else than the code that it names.
+
+    Args:
+        objects: the words for what is forbidden.
+    """
+    is_order = instruction.modality is Modality.MUST
+    wanted = set(codes_in(instruction.object)) if is_order else set()
+    return (
+        _MERE_NAME.fullmatch(text) is not None
+        # "These are wrapped. Don't `trim()`." is about these
+        or bool(statement.opening and _BARE_CALL.match(text))
+        # a name alone may be that of a tool
+        or ("call" in instruction.verbs and "(" not in objects + text)
+        # "`a`, `b` (not `A`, `b`)" is about `A` only
+        or not wanted.isdisjoint(codes_in(objects))
+    )
+
+
 def _forbid_in_files(
     tokens: Sequence[CodeToken], instruction: Instruction, statement: Statement
 ) -> list[Draft]:
     """Forbids code in the files that an instruction names; [] if it names other places."""
     places = places_of(instruction, statement)
-    return [] if places is None else forbid_code(tokens, places, statement)
+    if places is None:
+        return []
+    if set(TESTS) <= set(places.excluded):
+        tokens = [_outside_unit_tests(token) if token.files == RUST else token for token in tokens]
+    return forbid_code(tokens, places, statement)
+
+
+def _outside_unit_tests(token: CodeToken) -> CodeToken:
+    """Code of Rust that is not in unit tests, which stand at the end of the file that they test."""
+    pattern = rf"(?:{token.pattern})(?<!\[(?:cfg\(test\)|(?:\w+::)*test)\][\s\S]*)"
+    return replace(token, pattern=pattern)
 
 
 _NAMES_COMMITS = re.compile(r"\bcommits?\b(?! hooks?)", re.I)
@@ -368,11 +423,13 @@ def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
 
 
 def _objects_of_prohibition(instruction: Instruction) -> str | None:
-    """The object of "never use `any` in tests"; None if the prohibition is limited."""
-    harmless = [*_PLACES, Relation.EXCEPT]
+    """The object of "never use `any` in tests" and of "never use `any` instead of a type"; None if
+    the prohibition is limited.
+    """
+    harmless = [*_PLACES, Relation.EXCEPT, Relation.INSTEAD_OF]
     if _TO_SILENCE.fullmatch(instruction.text_of(Relation.TO) or ""):
         harmless.append(Relation.TO)
-    if not instruction.has_only(*harmless) or instruction.rejected_object:
+    if not instruction.has_only(*harmless):
         return None
     return instruction.object or instruction.text_of(Relation.TO) or ""
 
@@ -407,12 +464,22 @@ _GENERAL_LABEL = re.compile(
 
 def is_scoped(statement: Statement) -> bool:
     """Whether a statement is about one thing only, by its label ("Absolute-positioned tooltips:
-    never use ...") or by a heading such as "Writing style for commits".
+    never use ...", "Discord: no tables") or by a heading such as "Writing style for commits".
     """
     if is_about_commit_style(statement):
         return True
-    is_general = _GENERAL_LABEL.search(statement.label)
-    return len(statement.label.split()) > 1 and is_general is None
+    label = statement.label
+    if _PLATFORM.search(label) or any(map(_PLATFORM.search, statement.under[-1:])):
+        return True
+    return len(label.split()) > 1 and _GENERAL_LABEL.search(label) is None
+
+
+# where people read what is written for them, and not in files
+_PLATFORM = re.compile(
+    r"\b(?:discord|whatsapp|slack|telegram|imessage|e-?mails?|sms|twitter"
+    r"|chat platforms?|messengers?)\b",
+    re.I,
+)
 
 
 _STYLE_OF_COMMITS = re.compile(
@@ -430,7 +497,7 @@ def is_about_commit_style(statement: Statement) -> bool:
 # what people write without backticks
 _WORDS = frozenset(
     "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"
-    " print goto".split()
+    " print goto var eval".split()
 )
 _NOUNS = one_of(
     *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
@@ -449,7 +516,7 @@ _ADJECTIVES = re.compile(
 )
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
-_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
+_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native|debug|stray|leftover) )?"
 _TOKENS = form(
     "`any`, `unknown` or bare `Object` types",
     rf"{_KIND}(?P<codes>{CODE}"
@@ -558,9 +625,9 @@ def _is_of_language(token: CodeToken, statement: Statement) -> bool:
     """Whether the language that a statement names, if it names one, may have a piece of code."""
     if token.files == PYTHON and _other_language(statement.document):
         return False
-    here = _endings(files_of_language(f"{statement.label} {statement.text}"))
+    here = file_endings(files_of_language(f"{statement.label} {statement.text}"))
     is_of_any = not token.files or "*" in token.files
-    return not here or is_of_any or bool(here & _endings(token.files))
+    return not here or is_of_any or bool(here & file_endings(token.files))
 
 
 _PYTHON = re.compile(
@@ -589,11 +656,6 @@ def _in_its_language(token: CodeToken, statement: Statement) -> CodeToken:
     language = _other_language(statement.document)
     is_print = token.files == PYTHON and "print" in token.pattern
     return replace(token, files=(f"*.{language}",)) if is_print and language else token
-
-
-def _endings(globs: Iterable[str]) -> set[str]:
-    """The endings of the files that globs such as "*.{ts,tsx}" match."""
-    return set(re.findall(r"\w+", " ".join(globs)))
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:

@@ -47,9 +47,7 @@ _KINDS_OF_TEXT = one_of(
 _ABOUT_COMMITS = forms(
     {
         "git commits": f"{_GIT}commits?",
-        "Commit message format": (
-            f"{_GIT}commit (?:messages?|message (?:format|style|guidelines|conventions?))"
-        ),
+        "Commit message format": (f"{_GIT}commit (?:messages?|message {_KINDS_OF_TEXT})"),
         "Commit guidelines": f"{_GIT}commit {_KINDS_OF_TEXT}",
         "Conventional commits": f"{_GIT}conventional commits?",
         "Git workflow": f"{_GIT}git(?: commits| conventions| workflow| commit messages)?",
@@ -113,6 +111,10 @@ _CONVENTIONAL = forms(
             rf"{any_words('(?:clear|descriptive|concise|short|good),?', 'and')}{MESSAGES}"
             rf" (?:using|in|with|according to|following|per|as) {CONVENTIONAL}{TAIL}"
         ),
+        "Commit with conventional format": (
+            rf"{ADVERBS}commit (?:with|using|in) (?:the )?(?:conventional|semantic)"
+            rf" (?:commits? )?{_FORMAT}"
+        ),
         "Commits must be conventional": (
             rf"{any_words('all', 'your', 'git')}{MESSAGES} (?:must|should) (?:always )?"
             r"be conventional"
@@ -137,7 +139,8 @@ _LABEL = form("Use conventional commits", rf"(?:use |follow )?{CONVENTIONAL}")
 _NAME_WITH_TYPES = re.compile(rf"{CONVENTIONAL} \([^()]*\b(?:feat|fix)\b[^()]*\)", re.I)
 # "such as `feat(api): add a search`"
 _EXAMPLE = re.compile(r"(?:use |e\.g\.,? |like |such as )?`[a-z]+(?:\([^)`]*\))?!?:")
-_TYPE_SHAPE = re.compile(r"`\w+\(\w+\): \w+`")  # "`type(scope): summary`"
+# "`type(scope): summary`" and "`<type>(<scope>): <summary>`"
+_TYPE_SHAPE = re.compile(r"`<?\w+>?\(<?\w+>?\): <?[\w ]+>?`")
 # what else a line asks for: ", in the imperative", " and always add a body"
 _AND_MORE = re.compile(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$")
 # titles of pull requests beside messages: "in titles and messages"
@@ -207,8 +210,9 @@ def _names_conventional(clause: Clause) -> bool:
         return True
     if _GOES_ON.fullmatch(clause.text):
         return True
-    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", _about_commits_only(clause.text)))
-    return whole_match(_CONVENTIONAL, plain) is not None
+    plain = _ADJECTIVE.sub("", _about_commits_only(clause.text))
+    texts = (plain, _AND_MORE.sub("", plain))
+    return any(whole_match(_CONVENTIONAL, text) for text in texts)
 
 
 _USUAL_TYPES = (

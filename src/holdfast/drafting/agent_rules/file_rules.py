@@ -40,6 +40,7 @@ from holdfast.drafting.grammar.named_files import glob_argument, path_glob
 _FILE_WORDS = (
     r"the|any|all|generated|existing|translated|translations|docs|artifacts|bindings|output|files?"
     r"|folders?|anything|code|director(?:y|ies)|changes|edits|content|contents|manual|direct|new"
+    r"|artefacts|outputs|results|raw|original"
 )
 _NAMED_FILES = forms(
     {
@@ -110,8 +111,14 @@ _LEFT_ALONE = forms(
 )
 
 
+_NO_FILES = form("No `.ts`, `.tsx` files", rf"no (?P<files>{CODES}) files?(?: anywhere| at all)?")
+
+
 def protected_file_rule(clause: Clause) -> list[Draft]:
     """Reads "do not edit files in `vendor/`"."""
+    if match := whole_match(_NO_FILES, clause.text):
+        globs = [path_glob(code) or "" for code in codes_in(match["files"])]
+        return _protect(globs) if all(glob.startswith("*.") for glob in globs) else []
     instruction = instruction_of(clause.text, clause.is_prohibited)
     names = _files_left_alone(instruction) if instruction else ""
     for kind_of_files, glob in _KINDS_OF_FILES:
@@ -234,7 +241,8 @@ _NOT_EDITED = forms(
     {
         "generated, do not edit it directly": (
             rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
-            rf"(?: (?:it|them|this|these|this file|that file|these files|any of it|{REASON}))*"
+            r"(?: (?:it|them|this|these|this file|that file|these files|any of it|(?:the )?(?:raw|"
+            rf"original) (?:files|data) in[ -]place|{REASON}))*"
         ),
         "generated and read-only": (
             r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
@@ -261,7 +269,9 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
 
 _BARE_FILE = re.compile(
     r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
+    r"|PDF|DOCX|XLSX|PPTX|SVG|PNG"
 )
+_KINDS_BY_ENDING = frozenset("PDF DOCX XLSX PPTX SVG PNG".split())
 
 # --- Files after a label that forbids editing them
 
@@ -302,7 +312,8 @@ def _globs_in(objects: str) -> list[str]:
     names = names_in(objects)
     if not all(is_code or _BARE_FILE.fullmatch(name) for name, is_code in names):
         return []
-    return [glob for glob in (path_glob(name) for name, _ in names) if glob]
+    paths = [f".{name.lower()}" if name in _KINDS_BY_ENDING else name for name, _ in names]
+    return [glob for glob in map(path_glob, paths) if glob]
 
 
 def _protect(globs: Iterable[str]) -> list[Draft]:

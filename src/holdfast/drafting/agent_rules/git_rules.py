@@ -9,6 +9,7 @@ above: they also cover refspecs, and the other ways to make a branch.
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
 from holdfast.drafting.drafts import Draft, measure
@@ -260,10 +261,33 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
     """Reads "branch names: `feature/description`, `fix/description`"."""
     if clause.is_prohibited:
         return []
-    above = (clause.statement.label, *clause.statement.under[-1:])
+    statement = clause.statement
+    above = (statement.label, *statement.under[-1:])
     is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
     match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause.text)
+    if match and statement.label and not whole_match(_GENERAL_LABEL, statement.label):
+        return _branch_names_of_kinds(statement)
     return _branch_names(codes_in(match["names"])) if match else []
+
+
+_GENERAL_LABEL = _NAMES_LABEL + form(
+    "Format", r"(?:use|always|format|pattern|names?|naming|prefix(?:es)?|conventions?|examples?)"
+)
+_KIND_OF_BRANCH = re.compile(rf"[\w -]{{2,30}}: (?P<names>{CODES})\W*")
+
+
+def _branch_names_of_kinds(statement: Statement) -> list[Draft]:
+    """Reads the list of which an item such as "Feature: `feature/name`" is one: each kind of branch
+    has its own names, so that a new branch has a name of one of them.
+    """
+    others = (*statement.earlier_items, *statement.later_items)
+    items = [_KIND_OF_BRANCH.fullmatch(item) for item in others]
+    if not items or None in items:
+        return []
+    names = [codes_in(item["names"]) for item in items if item]
+    earlier = names[: len(statement.earlier_items)]
+    later = names[len(statement.earlier_items) :]
+    return _branch_names([*chain(*earlier), *codes_in(statement.text), *chain(*later)])
 
 
 def _branch_names(examples: Sequence[str]) -> list[Draft]:

@@ -186,7 +186,8 @@ _AGAINST = (
 
 def import_rule(clause: Clause) -> list[Draft]:
     """Reads "no jQuery", "use dayjs, not moment" and "never import from `lodash`"."""
-    instruction = instruction_of(clause.text, clause.is_prohibited)
+    text = _with_folders_as_code(clause)
+    instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or not _is_about_imports(instruction):
         return []
     objects = _forbidden_modules(instruction)
@@ -195,6 +196,27 @@ def import_rule(clause: Clause) -> list[Draft]:
         return []
     tokens = _imports_of(objects, instruction)
     return forbid_code(tokens, places, clause.statement) if tokens else []
+
+
+_BETWEEN_PARTS = re.compile(
+    r"(?P<part>[a-z][\w-]{2,}) (?P<never>(?:must|should) (?:not|never) import) (?:anything )?from"
+    r" (?:the )?(?P<other>[a-z][\w-]{2,})",
+    re.I,
+)
+
+
+def _with_folders_as_code(clause: Clause) -> str:
+    """A clause such as "Frontend must not import from backend" with "`frontend/`" and "`backend/`",
+    if the rules file names folders of these names; any other clause as it is.
+    """
+    match = _BETWEEN_PARTS.fullmatch(clause.text)
+    if match is None:
+        return clause.text
+    folders = [match[part].lower() for part in ("part", "other")]
+    document = clause.statement.document
+    if not all(re.search(rf"(?<![\w-]){re.escape(folder)}/", document) for folder in folders):
+        return clause.text
+    return f"`{folders[0]}/` {match['never']} from `{folders[1]}/`"
 
 
 def _is_about_imports(instruction: Instruction) -> bool:

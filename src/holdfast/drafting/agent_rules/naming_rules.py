@@ -15,8 +15,15 @@ from collections.abc import Sequence
 from holdfast.drafting.agent_rules.code_rules import code_draft
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
-from holdfast.drafting.grammar.forms import forms, one_of, whole_match
-from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, SCRIPT, files_of_language
+from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.grammar.named_files import (
+    DOCUMENTS,
+    PYTHON,
+    RUST,
+    SCRIPT,
+    file_endings,
+    files_of_language,
+)
 
 # the words for a kind of type, and the keyword of its declarations
 _TYPE = r"(?:abstract\s+|final\s+|data\s+|sealed\s+)*(?:{})\s+"
@@ -43,7 +50,10 @@ _CASES = {
 }
 _CASE = rf"`?(?P<case>{one_of(*(case for cases in _CASES for case in cases.split('|')))})`?"
 _KIND = one_of(*_TYPES_BY_NAME, _FUNCTION_NAMES, _CONSTANT_NAMES)
-_LISTED = rf"(?P<kinds>{_KIND}(?:(?:,? (?:and|or) |, |/| / | & )(?:[\w-]+(?=[,/ ]|$)))*)"
+_AND = r"(?:,? (?:and|or) |, |/| / | & )"
+# kinds that no keyword declares, before one that a keyword does: "variables, functions"
+_UNDECLARED = rf"(?:(?:variables?|modules?|files?|fields|properties|parameters|hooks){_AND})*"
+_LISTED = rf"(?P<kinds>{_UNDECLARED}{_KIND}(?:{_AND}(?:[\w-]+(?=[,/: ]|$)))*)"
 _NAMED = (
     re.compile(
         rf"(?:always )?(?:use )?{_CASE} (?:for|in) (?:all )?(?P<kinds>[\w ,/&-]{{3,80}})", re.I
@@ -54,14 +64,14 @@ _NAMED = (
 _FUNCTIONS = {
     "snake_case": (
         (r"(?:async\s+)?def\s+(?!setUp|tearDown|do_|visit_|assert)", PYTHON),
-        (r"(?:async\s+|unsafe\s+)*fn\s+", ("*.rs",)),
+        (r"(?:async\s+|unsafe\s+)*fn\s+", RUST),
     ),
     "camelcase": ((r"(?:async\s+)?function\s+", SCRIPT), (r"(?:suspend\s+)?fun\s+", ("*.kt",))),
 }
 _IS_TYPE_CASE = re.compile("pascal|upper camel")
 _IS_CONSTANT_CASE = re.compile("(?:upper|screaming)[_ ](?!camel)")
 _CONSTANTS = (
-    (r"(?:const|static(?:\s+mut)?)\s+(?!fn\b)(?=\w+\s*:)", ("*.rs",)),
+    (r"(?:const|static(?:\s+mut)?)\s+(?!fn\b)(?=\w+\s*:)", RUST),
     (r"const\s+val\s+", ("*.{kt,kts}",)),
     (r"(?:final\s+)?const\s+(?=\w+\s*=)", ("*.php",)),
 )
@@ -76,7 +86,7 @@ def naming_rule(clause: Clause) -> list[Draft]:
         return []
     label = clause.statement.label
     drafts: list[Draft] = []
-    for part in _parts_of(clause.text):
+    for part in _parts_of(_EXAMPLES.sub(r"\g<rule>", clause.text)):
         for text in dict.fromkeys((part, f"{label}: {part}" if label else part)):
             match = next(filter(None, (way.fullmatch(text) for way in _NAMED)), None)
             if match:
@@ -85,6 +95,8 @@ def naming_rule(clause: Clause) -> list[Draft]:
     return [rule for number, rule in enumerate(drafts) if rule not in drafts[:number]]
 
 
+# "camelCase for functions: `loadAll`"
+_EXAMPLES = re.compile(rf"(?P<rule>.*case\b.*): {CODES}", re.I)
 _NEXT_CASE = re.compile(
     r"(?:[,;] (?:and )?| and )"
     r"(?=`?[\w-]+(?:_|-| )?case`?\b|\w+:? (?:(?:are|is|in|use) )?`?[\w-]+case`?(?:,|$))",
@@ -94,38 +106,64 @@ _NEXT_CASE = re.compile(
 
 def _parts_of(text: str) -> list[str]:
     """The parts of "PascalCase for types, camelCase for functions", each with one case."""
-    ends = _NEXT_CASE.split(text)
+    cases = re.findall(r"case\b", text, re.I)
+    ends = _NEXT_CASE.split(text) if len(cases) > 1 else [text]  # "types, enums: PascalCase"
     return [re.sub(r" \([^()]*\)$| in \w+$", "", part).strip(" .,;") for part in ends]
 
 
 def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
-    """A rule for each kind of name in a list; kinds that no keyword declares are left out."""
+    """One rule for the types in a list of kinds of names, and one for each way to declare the other
+    kinds; kinds that no keyword declares are left out.
+    """
     wrong = next(pattern for cases, pattern in _CASES.items() if case in cases.split("|"))
     about = files_of_language(clause.context)
-    keywords: list[str] = []
+    names = [_plain_kind(words) for words in re.split(_AND, kinds)]
     drafts: list[Draft] = []
-    for words in re.split(r",? (?:and|or) |, |/| / | & ", kinds):
-        kind = _LANGUAGE.sub("", words.lower().strip()).removesuffix(" names").strip()
-        if _IS_TYPE_CASE.match(case):
-            keywords += [
-                word for names, word in _TYPES_BY_NAME.items() if re.fullmatch(names, kind)
-            ]
-        is_constant = re.fullmatch(_CONSTANT_NAMES, kind) is not None
-        declarations: Sequence[tuple[str, Sequence[str]]] = _CONSTANTS if is_constant else ()
-        if re.fullmatch(_FUNCTION_NAMES, kind):
-            declarations = _FUNCTIONS.get(case, ())
-        elif not _IS_CONSTANT_CASE.match(case):
-            declarations = ()
-        drafts += [
-            code_draft(f"{_LEADS}{declaration}{wrong}", files)
-            for declaration, files in declarations
-            if set(files) <= set(about)
-        ]
+    keywords = [keyword for name in names for keyword in _type_keywords(name, case)]
     if keywords:
-        files = about or ["*", DOCUMENTS]
         pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}{_DECLARED}"
-        drafts.insert(0, code_draft(pattern, files))
+        drafts.append(code_draft(pattern, about or ["*", DOCUMENTS]))
+    languages = about or files_of_language(clause.statement.document)
+    for name in names:
+        for declaration, files in _declarations_of(name, case):
+            if globs := _files_of_both(files, languages):
+                drafts.append(code_draft(f"{_LEADS}{declaration}{wrong}", globs))
     return drafts
+
+
+def _plain_kind(words: str) -> str:
+    """A kind of name without its language: "Python function names" is "function"."""
+    return _LANGUAGE.sub("", words.lower().strip()).removesuffix(" names").strip()
+
+
+def _type_keywords(name: str, case: str) -> list[str]:
+    """The patterns of the keywords that declare a kind of type; [] for a case that is not that of
+    types.
+    """
+    if not _IS_TYPE_CASE.match(case):
+        return []
+    return [keyword for names, keyword in _TYPES_BY_NAME.items() if re.fullmatch(names, name)]
+
+
+def _declarations_of(name: str, case: str) -> Sequence[tuple[str, Sequence[str]]]:
+    """How functions or constants are declared, each with the globs of the files that may have it;
+    () for other kinds, and where the case is not the usual one.
+    """
+    if re.fullmatch(_FUNCTION_NAMES, name):
+        return _FUNCTIONS.get(case, ())
+    if re.fullmatch(_CONSTANT_NAMES, name) and _IS_CONSTANT_CASE.match(case):
+        return _CONSTANTS
+    return ()
+
+
+def _files_of_both(files: Sequence[str], named: Sequence[str]) -> list[str]:
+    """The globs of the files that have a declaration and are of the languages that are named: those
+    of TypeScript, of the files that may have `function`.
+    """
+    endings = file_endings(files)
+    if endings <= file_endings(named):
+        return list(files)
+    return [glob for glob in named if file_endings([glob]) <= endings]
 
 
 # --- The names of files
@@ -152,8 +190,9 @@ _FILES_IN_CASE = forms(
             rf"(?:all |new )*{_FILE_NAMES}(?: (?:are|is|must be|should be|must use|use))?"
             rf"(?: named)?(?: in| with)?:? {_FILE_CASE}"
         ),
-        "Consistent file naming (kebab-case)": (
-            rf"(?:consistent )?(?P<of>)file[ -]?(?:naming|names?) \({_FILE_CASE}\)"
+        "Use consistent file naming conventions (kebab-case for files)": (
+            r"(?:use )?(?:consistent )?(?P<of>)file[ -]?(?:naming|names?)(?: conventions?)?"
+            rf" \({_FILE_CASE}(?: for files)?\)"
         ),
         "kebab-case file names": rf"(?:always )?(?:use )?{_FILE_CASE} {_FILE_NAMES}",
     }

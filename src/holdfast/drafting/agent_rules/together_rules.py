@@ -18,7 +18,8 @@ from holdfast.drafting.grammar.named_files import glob_argument, path_glob
 from holdfast.drafting.grammar.occasions import OCCASIONS, AfterChange, occasion_of_instruction
 
 _CHANGES = frozenset(
-    "update edit change modify add adjust sync mirror keep include reflect extend touch".split()
+    """update edit change modify add adjust bump sync mirror keep include reflect extend
+    touch""".split()
 )
 _FILE_WORDS = r"(?:(?:the|its|their|both|all|corresponding|matching|a|an|new|relevant|also) )*"
 _ENTRY = (

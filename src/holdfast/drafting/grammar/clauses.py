@@ -105,7 +105,7 @@ _CUTS = re.compile(_CUT)
 # the same, and commas before a prohibition
 _CUTS_AND_COMMAS = re.compile(
     rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
-    r"|, (?:and |or )?(?=no [\w.-]+(?:[,.]|$))"  # "no framework, no npm"
+    r"|, (?:and |or )?(?=no [\w.-]+(?: [\w-]+){0,2}(?:[,.]|$))"  # "no framework, no npm at all"
 )
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)

@@ -35,10 +35,12 @@ CHECK = frozenset(
 WRITE = frozenset(
     "use add include introduce write leave insert put import call invoke throw return declare"
     " define export have cast create keep reintroduce commit rely employ hardcode hard-code access"
-    " reference read contain appear embed instantiate construct ship utilize utilise emit".split()
+    " reference read contain appear embed instantiate construct ship utilize utilise emit"
+    " generate".split()
 )
 EDIT = frozenset(
-    "edit hand-edit modify touch change alter update overwrite tamper hand-write patch".split()
+    """edit hand-edit modify touch change alter update overwrite tamper hand-write patch
+    mutate""".split()
 )
 MAKE_FILES = frozenset("create recreate re-create add".split())
 REMOVE_FILES = frozenset("delete remove rename move reformat regenerate format rewrite".split())

@@ -462,6 +462,10 @@ _ADJECTIVES_OF_CODE = frozenset(
 )  # "never raw `fetch`"
 
 
+# "`load` returns `Rows`, not `Row`" says what the code does, and forbids nothing
+_DESCRIBES_CODE = re.compile(r"`[^`]+` (?!as |across |plus |versus )[a-z]+s (?:an? |the )?`")
+
+
 def _read_thing(clause: ClauseWords, start: int, modality: Modality) -> Instruction | None:
     """Reads a thing without a verb: "never bare `python`", "`make lint` before committing", "pnpm,
     not npm".
@@ -472,6 +476,8 @@ def _read_thing(clause: ClauseWords, start: int, modality: Modality) -> Instruct
     first = start + (clause.words[start] in _ADJECTIVES_OF_CODE)
     if first < len(tokens) and tokens[first].is_code:
         head, circumstances = split_at_circumstances(clause, start)
+        if _compares(circumstances) and _DESCRIBES_CODE.match(head):
+            return None
         return Instruction(modality, ("use",), head, circumstances)
     head, circumstances = split_at_circumstances(clause, start)
     is_name = 1 <= len(head.split()) <= 2 and clause.words[start] not in _SUBORDINATE

@@ -8,7 +8,7 @@ For example:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from holdfast.drafting.grammar.clauses import all_known, names_in
@@ -21,8 +21,11 @@ _SYSTEM_FOLDERS = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
 # a code span such as `.js` means all files with this ending
 _ENDINGS = frozenset(
     ".js .jsx .mjs .cjs .ts .tsx .css .scss .less .sass .py .pyc .go .rs .java .kt .rb .php .vue"
-    " .svelte .html .md .mdx .sql .sh .log .lock .snap .proto .csv .ipynb .pem .key".split()
+    " .svelte .html .md .mdx .sql .sh .log .lock .snap .proto .csv .ipynb .pem .key .swift .dart"
+    " .cs .csproj .sln .pbxproj .xib .storyboard .plist .xml .tf .tfstate .ex .exs .svg .png .jpg"
+    " .pdf .docx .xlsx .pptx".split()
 )
+_ENDINGS_OF_FOLDERS = frozenset(".xcodeproj .xcworkspace .xcassets .app .lproj".split())
 # names of files and folders without an ending, which hardly mean anything else
 _NAMES = frozenset(
     """Makefile Dockerfile Jenkinsfile Procfile Gemfile Rakefile Podfile Brewfile Vagrantfile
@@ -41,6 +44,8 @@ def path_glob(text: str) -> str | None:
         return None  # logs have whole paths, in which `~` and `..` do not occur
     if text in _ENDINGS:
         return f"*{text}"
+    if text.rstrip("/") in _ENDINGS_OF_FOLDERS:
+        return f"*{text.rstrip('/')}/*"
     if text in ("/bin", "/bin/"):
         return None  # the repository's folder, or the system's
     is_path = "/" in text or text in _NAMES
@@ -71,6 +76,7 @@ def glob_argument(globs: Sequence[str]) -> str | list[str]:
 SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
 TYPED = ("*.{ts,tsx,mts,cts,vue,svelte}",)
 PYTHON = ("*.py",)
+RUST = ("*.rs",)
 MARKUP = "*.{html,tsx,jsx,vue,svelte,astro,twig,erb,hbs,liquid,njk,php,cshtml,razor}"
 DOCUMENTS = "!*.{md,mdx,txt,rst}"
 TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
@@ -79,7 +85,7 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", TYPED),
     (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
     (r"Python|Django|FastAPI|Flask", PYTHON),
-    (r"Rust", ("*.rs",)),
+    (r"Rust", RUST),
     (r"Go|Golang", ("*.go",)),
     (r"Kotlin", ("*.{kt,kts}",)),
     (r"Java", ("*.java",)),
@@ -114,6 +120,11 @@ def files_of_language(text: str) -> list[str]:
         if re.search(rf"(?<![\w/.-])(?:{name})(?![\w/-]|\.\w)", plain):
             globs += [glob for glob in files if glob not in globs]
     return globs
+
+
+def file_endings(globs: Iterable[str]) -> set[str]:
+    """The endings of the files that globs such as "*.{ts,tsx}" match."""
+    return set(re.findall(r"\w+", " ".join(globs)))
 
 
 # --- Changes of files
