@@ -58,7 +58,8 @@ test_the_stream_of_gemini_cli = variations(
         INIT, ASKED, said("assistant", "A", delta=True), said("assistant", ".", delta=True),
         DONE)}, ONE),
     Variation("whole replies", {"l.jsonl": lines(
-        INIT, ASKED, said("assistant", "A."), said("assistant", "B."), DONE)}, [[("Hi", "A.\n\nB.")]]),
+        INIT, ASKED, said("assistant", "A."), said("assistant", "B."), DONE)},
+        [[("Hi", "A.\n\nB.")]]),
     Variation("a call between parts of a reply", {"l.jsonl": lines(
         INIT, ASKED, said("assistant", "A", delta=True), SHELL,
         returned(status="success", output="a.py"), said("assistant", "B", delta=True), DONE)},
@@ -260,7 +261,7 @@ test_databases_of_the_agents_sdk = variations(
         item(1, QUESTION), item(2, {"__enc__": 1, "v": 1, "payload": "x"}), item(3, REPLY)])}, ONE,
         problem="item 2 is encrypted"),
     Variation("branches", {"chat.db": database(
-        agent_messages=[item(1, QUESTION), item(2, REPLY), item(3, {"role": "user", "content": "C?"}),
+        agent_messages=[item(1, QUESTION), item(2, REPLY), item(3, {"role": "user", "content": "C"}),
                         item(4, output("C.")), item(5, FOLLOW_UP), item(6, output("B."))],
         message_structure=[*(on_branch(n, n, "main") for n in range(1, 5)), on_branch(5, 1, "b"),
                            on_branch(6, 2, "b"), on_branch(7, 5, "b"), on_branch(8, 6, "b")])},
