@@ -243,6 +243,7 @@ def on_branch(number: int, message: int, branch: str) -> dict:
 
 QUESTION, REPLY = {"role": "user", "content": "Hi"}, output("A.")
 FOLLOW_UP = {"role": "user", "content": "More?"}
+OTHER = {"role": "user", "content": "Why?"}
 
 test_databases_of_the_agents_sdk = variations(
     Variation("a session", {"chat.db": database(agent_messages=[
@@ -261,7 +262,7 @@ test_databases_of_the_agents_sdk = variations(
         item(1, QUESTION), item(2, {"__enc__": 1, "v": 1, "payload": "x"}), item(3, REPLY)])}, ONE,
         problem="item 2 is encrypted"),
     Variation("branches", {"chat.db": database(
-        agent_messages=[item(1, QUESTION), item(2, REPLY), item(3, {"role": "user", "content": "C"}),
+        agent_messages=[item(1, QUESTION), item(2, REPLY), item(3, OTHER),
                         item(4, output("C.")), item(5, FOLLOW_UP), item(6, output("B."))],
         message_structure=[*(on_branch(n, n, "main") for n in range(1, 5)), on_branch(5, 1, "b"),
                            on_branch(6, 2, "b"), on_branch(7, 5, "b"), on_branch(8, 6, "b")])},
