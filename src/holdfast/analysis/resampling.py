@@ -1,13 +1,13 @@
 """Resamples units, such as conversations, for intervals of means.
 
 `resample` and, for two independent samples, `resample_differences` are behind every interval of a
-mean. They are a Bayesian bootstrap (Rubin 1981) that adds one unseen conversation: for the lower end of the interval it has the lowest
-possible score, for the upper end the highest. This is the interval of Gaffke 2005 (see
-Learned-Miller and Thomas 2019, "A new confidence interval for the mean of a bounded random
-variable"). For scores of 0 and 1 it equals the exact interval of Clopper and Pearson, so it has a
-width even if all values are equal; with many conversations it approaches the usual one. Its
-coverage for every distribution is conjectured, not proven. A plain bootstrap is too narrow where
-few conversations matter much, as it knows only the losses that it has seen:
+mean. They are a Bayesian bootstrap (Rubin 1981) that adds one unseen conversation: for the lower
+end of the interval it has the lowest possible score, for the upper end the highest. This is the
+interval of Gaffke 2005 (see Learned-Miller and Thomas 2019, "A new confidence interval for the mean
+of a bounded random variable"). For scores of 0 and 1 it equals the exact interval of Clopper and
+Pearson, so it has a width even if all values are equal; with many conversations it approaches the
+usual one. Its coverage for every distribution is conjectured, not proven. A plain bootstrap is too
+narrow where few conversations matter much, as it knows only the losses that it has seen:
 `benchmarks/verdicts.py` compares the two.
 """
 
