@@ -113,10 +113,10 @@ def test_pairs_that_are_compared_together_get_the_intervals_of_each_alone():
 def test_the_two_samples_of_a_difference_are_independent():
     """The difference of a sample and itself has twice the variance of its mean."""
     values = np.random.default_rng(4).beta(2, 1, 40)
-    deviation = values.std() / math.sqrt(len(values) + 1)
-    assert unpaired_difference(values, values).sd == pytest.approx(
-        math.sqrt(2) * deviation, rel=0.1
-    )
+    points = [*values, SCORES[0]]  # weights that are uniform over all weightings of n points
+    variance = np.var(points) / (len(points) + 1)
+    sd = unpaired_difference(values, values).sd
+    assert sd == pytest.approx(math.sqrt(2 * variance), rel=0.03)
 
 
 def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):
