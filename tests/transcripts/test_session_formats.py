@@ -200,7 +200,7 @@ test_sessions_of_goose = variations(
         problem="message 2 is not JSON"),
     Variation("a database and the file that was copied into it", {
         "old.jsonl": lines(HEADER, HI, A),
-        "sessions.db": goose_database(goose_row(1, HI), goose_row(2, A))}, ONE + ONE,
+        "sessions.db": goose_database(goose_row(1, HI), goose_row(2, A))}, ONE,
         problem="its only turn is in"),
 )  # fmt: skip
 
