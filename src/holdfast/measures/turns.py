@@ -31,6 +31,8 @@ class ToolCall:
     # the session's working folder at the call, and at its first call; "" if the log names none
     folder: str = field(default="", compare=False)
     first_folder: str = field(default="", compare=False)
+    # the branch of Git that was checked out before the call; "" if the log does not show it
+    branch: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)

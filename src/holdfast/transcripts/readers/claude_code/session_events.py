@@ -180,7 +180,7 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
     results = _ResultsInContext()
     folder = WorkingFolder()
     for line in lines:
-        folder.note(line.fields.get("cwd"))
+        folder.note(line.fields.get("cwd"), line.fields.get("gitBranch"))
         if line.is_message:
             digest.update(json.dumps(line.content, sort_keys=True).encode())
         results.add(line)
