@@ -26,7 +26,7 @@ _COPIES_FILE = re.compile(r"\b(?:copyFile|rename|cp)(?:Sync)?\([^,]+," + _TEXT)
 
 # execSync('git push'), cp.exec('git push'), spawn('git', ['push'])
 _RUNS = re.compile(
-    r"(?:(?P<object>[\w$]+|\))\s*\.\s*)?(?<![\w$])"
+    r"(?:(?P<object>[\w$]+|\))\s*\.\s*|(?<![\w$.]))"
     r"(?P<function>exec|execSync|spawn|spawnSync|execFile|execFileSync|execa|Deno\.Command)\("
     + _TEXT
 )
