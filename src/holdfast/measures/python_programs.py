@@ -56,6 +56,7 @@ def read_python(code: str, arguments: Sequence[str]) -> ProgramEffects:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ProgramEffects()
+    _undo_aliases(tree)
     _remove_unreachable(tree)
     program = ProgramEffects()
     values = _assigned_values(tree, arguments)
@@ -77,6 +78,17 @@ def _with_text(edit: FileEdit, texts: Sequence[str | None]) -> FileEdit:
     if not texts or len(known) < len(texts) or "*" in edit.path:
         return edit
     return replace(edit, added=("".join(known),), is_shown=True)
+
+
+def _undo_aliases(tree: ast.Module) -> None:
+    """Gives modules and functions their own names: `run` for `from subprocess import run as r`."""
+    own_names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            own_names |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = own_names.get(node.id, node.id)
 
 
 # --- Statements that never run

@@ -521,7 +521,7 @@ def known_output(words: Sequence[str], text: str | None) -> str | None:
         if any(map(_UNKNOWN_TEXT.search, lines)):
             return None
         text = _formatted(lines) if program == "printf" else " ".join(lines)
-        return text.replace("\\n", "\n")
+        return text.replace("\\n", "\n").replace("\\t", "\t")
     return None
 
 
