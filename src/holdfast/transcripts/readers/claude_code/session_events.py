@@ -48,6 +48,7 @@ from holdfast.validation.json_values import fields_of
 _INJECTED = (
     *("system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"),
     *("bash-input", "bash-stdout", "bash-stderr", "task-notification", "user-prompt-submit-hook"),
+    "user-memory-input",  # which goes into a file
     *("teammate-message", "cross-session-message", "fork-boilerplate"),
     *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics"),
 )
