@@ -6,7 +6,7 @@ import pytest
 from agent_turns import write
 
 from holdfast.measures import build
-from holdfast.measures.other_shells import bash_of_powershell
+from holdfast.measures.powershell_scripts import bash_of_powershell
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 

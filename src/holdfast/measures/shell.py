@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Reading, ShellCommand, readings_of
 from holdfast.measures.command_wrappers import runs_elsewhere
+from holdfast.measures.fish_scripts import bash_of_fish
 from holdfast.measures.git_aliases import alias_defined_by, alias_removed_by, script_of_alias
 from holdfast.measures.inner_scripts import POWERSHELLS, SHELLS, script_in
-from holdfast.measures.other_shells import bash_of_fish, bash_of_powershell
+from holdfast.measures.powershell_scripts import bash_of_powershell
 from holdfast.measures.program_effects import ProgramEffects
 from holdfast.measures.program_texts import file_run_by, read_program
 from holdfast.measures.run_targets import script_of_target

@@ -1,8 +1,14 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines.
 
-A value, shortened:
+Lines, shortened:
 
+    {"sessionId": "s1", "projectHash": "f", "kind": "main"}       a session begins
     {"id": "1", "timestamp": "...", "type": "user", "content": [{"text": "Hi"}]}
+    {"$set": {"messages": [...]}}                                 the context has these messages now
+    {"$rewindTo": "1"}                                            takes back message 1 and the rest
+
+A document is the first of these with its `messages`. A chat that was saved with `/chat save` is a
+list of messages of Gemini's API instead.
 """
 
 import ast
