@@ -270,12 +270,7 @@ def _read_format(
     try:
         if not (form.streams or form.is_per_value):
             values = list(values)
-            if repeated := _repeated_values(values):
-                yield Unread(
-                    f"{path}: left out its last {count_of(repeated, 'line')}, which repeat those"
-                    " before them"
-                )
-                values = values[: len(values) - repeated]
+            values = values[: len(values) - _repeated_values(values)]
         for part in form.read(values):  # type: ignore[arg-type]
             yield replace(part, format=name) if isinstance(part, Transcript) else part
     except RecursionError:
