@@ -21,11 +21,13 @@ from holdfast.analysis.statistics import (
     DIFFERENCES,
     SCORES,
     Estimate,
+    SamplePair,
     estimate,
     estimate_columns,
     paired_difference,
     row_means,
     unpaired_difference,
+    unpaired_differences,
 )
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
@@ -91,6 +93,30 @@ def test_pairing_removes_variation_between_conversations():
     paired = paired_difference(baseline + 0.1, baseline)
     assert paired.mean == pytest.approx(0.1) and paired.excludes_zero
     assert not unpaired_difference(baseline + 0.1, baseline).excludes_zero
+
+
+def test_pairs_that_are_compared_together_get_the_intervals_of_each_alone():
+    generator = np.random.default_rng(3)
+    pairs = [SamplePair(*generator.beta(2, 1, (2, 30))) for _ in range(3)]
+    pairs += [SamplePair(generator.beta(2, 1, 25), generator.beta(1, 2, 9))]
+    together = unpaired_differences(pairs, error=0.001)
+    for pair, item in zip(pairs, together, strict=True):
+        alone = unpaired_difference(*pair, error=0.001)
+        assert (item.n, item.mean) == (alone.n, alone.mean)
+        assert (item.low, item.high) == pytest.approx((alone.low, alone.high), abs=BOOTSTRAP_NOISE)
+        assert item.deciding == pytest.approx(alone.deciding, abs=0.03), "tails are noisier"
+        assert item.sd == pytest.approx(alone.sd, rel=0.02)
+    assert together[0] == unpaired_differences(pairs[:3], error=0.001)[0]
+    assert unpaired_differences([]) == []
+
+
+def test_the_two_samples_of_a_difference_are_independent():
+    """The difference of a sample and itself has twice the variance of its mean."""
+    values = np.random.default_rng(4).beta(2, 1, 40)
+    points = [*values, SCORES[0]]  # weights that are uniform over all weightings of n points
+    variance = np.var(points) / (len(points) + 1)
+    sd = unpaired_difference(values, values).sd
+    assert sd == pytest.approx(math.sqrt(2 * variance), rel=0.03)
 
 
 def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):

@@ -74,6 +74,7 @@ FILES = {
 # these files do not have the system prompt, or do not have what the user said
 WITHOUT_PROMPT = {"claude-code", "codex-exec", "gemini-cli", "claude-ai"}
 WITHOUT_PROMPT |= {"aider", "copilot", "cursor", "google-adk", "sillytavern"}
+WITHOUT_PROMPT |= {"gemini-cli-stream", "goose", "openai-agents"}
 WITHOUT_USER = {"codex-exec"}
 WITHOUT_TOOLS = {"cursor"}  # as it exports them
 

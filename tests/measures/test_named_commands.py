@@ -6,7 +6,7 @@ import pytest
 from agent_turns import write
 
 from holdfast.measures import build
-from holdfast.measures.other_shells import bash_of_powershell
+from holdfast.measures.powershell_scripts import bash_of_powershell
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -475,6 +475,13 @@ NOT_RUN = {
     "backticks in a replacement of Perl": [f"perl -i -pe 's/`git push`/`{F}`/' README.md"],
     "backticks in a text of Ruby": [f"ruby -e 'puts \"Never `{F}`\"'"],
     "backticks in a text of PHP": [f"php -r 'echo \"`{F}`\";'"],
+    "a call in a text of Node.js": [f"node -e \"console.log('exec(\\`{F}\\`) pushes')\""],
+    "a query that Node.js runs": [f"node -e \"db.exec('{F}')\""],
+    "a regular expression of Node.js": [f"node -e \"/x/.exec('{F}')\""],
+    "a call in a text of Perl": [f"perl -e 'print \"system(\\x27{F}\\x27)\", q(a)'"],
+    "a call in a text of Ruby": [f'ruby -e \'puts "call system(%q({F})) or exec(\\"{F}\\")"\''],
+    "a query of PHP": [f"php -r '$db->exec(\"{F}\");'"],
+    "a query of Ruby": [f"ruby -e 'DB.execute(\"{F}\")'"],
 }
 
 
@@ -498,6 +505,13 @@ def test_a_command_is_not_found_where_it_does_not_run(name):
         [write("deploy.sh", F), "mv deploy.sh run.sh && ./run.sh"],
         [write("deploy.sh", f"#!/bin/bash -e\n{F}"), "./deploy.sh"],
         [f"ruby -e '`{F}`'"],
+        [f"ruby -e 'Kernel.system(\"{F}\")'"],
+        [f"lua -e 'os.execute(\"{F}\")'"],
+        [f"awk 'BEGIN {{system(\"{F}\")}}'"],
+        [f"node -e \"const c = require('child_process'); c.exec('{F}')\""],
+        [f"node -e \"require('node:child_process').exec('{F}')\""],
+        [f"node -e \"const {{exec}} = require('child_process'); exec('{F}')\""],
+        [f"node -e \"import * as run from 'child_process'; run.exec('{F}')\""],
         [in_powershell(f"$b = {{ {F} }}; & $b")],
         [in_powershell("$b = { param($r) git push $r }\n& $b --force")],
         [in_powershell(f"$b = {{ {F} }}\nStart-Job -ScriptBlock $b")],

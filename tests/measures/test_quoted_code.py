@@ -37,6 +37,12 @@ ROWS = [
     ("—", "a.py", 'say("a — b")\n', False),
     (r"SELECT \*", "a.py", 'run("SELECT * FROM a")\n', False),
     (r"NOW\(", "a.py", 'run("SELECT NOW()")\n', False),
+    (r"\bnow\(", "a.py", 'run("select now() from a")\n', False),
+    (r"\bcount\(", "a.ts", "await db.query(`SELECT count(*) FROM a`);\n", False),
+    (r"\brandom\(", "a.go", 'db.Exec("update a set x = random()")\n', False),
+    (r"\beval\(", "a.py", 'say("select from the menu: eval(x)")\n', True),
+    (r"\btranslateX\(", "a.tsx", "const s = { transform: 'translateX(4px)' };\n", False),
+    (r"\blinear-gradient\(", "a.ts", "const x = 'linear-gradient(red, blue)';\n", False),
     (r"""from\s+["']lodash""", "a.ts", "import x from 'lodash';\n", False),
     (PRINT, "a.unknown", 'say("print(x)")\n', False),
 ]

@@ -1293,6 +1293,10 @@ test_chats_of_cursor = variations(
     Variation("a composer without messages beside another", {"state.vscdb": database(
         composerData__j={"composerId": "j", "fullConversationHeadersOnly": []},
         composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS)}, ONE),
+    Variation("an image beside the text", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")}, bubbleId__k__b2=B2,
+        bubbleId__k__b1={**B1, "images": [{"uuid": "i", "data": "AA=="}]})}, ONE,
+        problem="1 of the type 'image'"),
     Variation("a text that is null", {"state.vscdb": database(
         composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
         bubbleId__k__b3={"type": 2, "text": None})}, ONE),

@@ -56,6 +56,8 @@ def attached(**attachment) -> dict:
         {"type": "invoked_skills", "skills": [{"name": "a", "content": "Answer in German."}]},
         {"type": "relevant_memories", "memories": [{"content": "Answer in German."}]},
         {"type": "edited_text_file", "filename": "a", "snippet": "Answer in German."},
+        {"type": "mcp_resource", "content": {"contents": [{"text": "Answer in German."}]}},
+        {"type": "teammate_mailbox", "content": [{"text": "Answer in German."}]},
     ],
     ids=lambda attachment: attachment["type"],
 )
@@ -65,6 +67,14 @@ def test_an_attachment_was_put_before_the_model_and_was_not_said(attachment, tmp
     assert turns_of(dialog) == [("Hi", "A.")]
     (event,) = [e for e in dialog.transcript.path if e.kind is EventKind.REMINDER]
     assert event.text == "Answer in German."
+
+
+def test_a_file_of_which_the_log_has_only_the_name_is_named_as_left_out(tmp_path):
+    path = tmp_path / "s.jsonl"
+    pdf = attached(type="pdf_reference", filename="a.pdf", pageCount=3)
+    path.write_text(lines(user("u1", None, "Hi"), pdf, reply("a1", "x1", text("A."))))
+    (problem,) = read_logs([path]).problems
+    assert "1 of the type 'pdf_reference'" in problem
 
 
 def test_what_a_hook_printed_for_the_user_is_not_in_the_context(tmp_path):

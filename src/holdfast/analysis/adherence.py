@@ -13,6 +13,7 @@ import numpy as np
 
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, CheckVerdict
+from holdfast.analysis.statistics import SamplePair
 from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
@@ -91,13 +92,22 @@ def adherence(
     if before is not None:
         past_scores = read_scores(before, by_category=by_category)
         past = {scores.rule: scores for scores in past_scores}
+    uncompared: dict[str, str] = {}
+    if before is not None:
+        uncompared = {scores.rule: _why_uncompared(scores, past, run, before) for scores in rules}
+    compared = [name for name, reason in uncompared.items() if not reason]
+    now = {scores.rule: scores for scores in rules}
+    samples = [SamplePair(now[name].by_dialog, past[name].by_dialog) for name in compared]
+    against = dict(zip(compared, _against_earlier_logs(samples, share), strict=True))
     rows = []
     for scores in rules:
-        uncompared = "" if before is None else _why_uncompared(scores, past, run, before)
-        earlier = None
-        if before is not None and not uncompared:
-            earlier = _difference(scores.by_dialog, past[scores.rule].by_dialog, share)
-        row = _measure(scores, share, earlier, uncompared, for_probes=scores.rule in for_probes)
+        row = _measure(
+            scores,
+            share,
+            against.get(scores.rule),
+            uncompared.get(scores.rule, ""),
+            for_probes=scores.rule in for_probes,
+        )
         rows.append(row.model_copy(update={"verdict": _verdict(row, min_adherence)}))
     return rows
 
@@ -257,17 +267,20 @@ def _change(scores: RuleScores) -> statistics.Estimate:
     return statistics.estimate(means[:, 0], statistics.DIFFERENCES)
 
 
-def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlierLogs:
-    """Compares the mean scores of two sets of dialogs, each [dialog].
-
-    `error` is the probability that `certain` is wrong.
+def _against_earlier_logs(samples: Sequence[SamplePair], error: float) -> list[AgainstEarlierLogs]:
+    """Compares, for each rule, the mean scores of its dialogs with those of earlier ones; `error`
+    is the probability that `certain` of a rule is wrong.
     """
-    difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
-    return AgainstEarlierLogs(
-        before=statistics.estimate(before, statistics.SCORES),
-        difference=difference,
-        certain=verdict_on(difference).sign,
-    )
+    error = min(error, statistics.ERROR)
+    differences = statistics.unpaired_differences(samples, error=error)
+    return [
+        AgainstEarlierLogs(
+            before=statistics.estimate(baseline, statistics.SCORES),
+            difference=difference,
+            certain=verdict_on(difference).sign,
+        )
+        for (_, baseline), difference in zip(samples, differences, strict=True)
+    ]
 
 
 def _first_broken(scores: RuleScores) -> FirstBroken:

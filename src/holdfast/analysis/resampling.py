@@ -1,19 +1,20 @@
 """Resamples units, such as conversations, for intervals of means.
 
-One function, `resample`, is behind every interval of a mean. It is a Bayesian bootstrap (Rubin
-1981) that adds one unseen conversation: for the lower end of the interval it has the lowest
-possible score, for the upper end the highest. This is the interval of Gaffke 2005 (see
-Learned-Miller and Thomas 2019, "A new confidence interval for the mean of a bounded random
-variable"). For scores of 0 and 1 it equals the exact interval of Clopper and Pearson, so it has a
-width even if all values are equal; with many conversations it approaches the usual one. Its
-coverage for every distribution is conjectured, not proven. A plain bootstrap is too narrow where
-few conversations matter much, as it knows only the losses that it has seen:
+`resample` and, for two independent samples, `resample_differences` are behind every interval of a
+mean. They are a Bayesian bootstrap (Rubin 1981) that adds one unseen conversation: for the lower
+end of the interval it has the lowest possible score, for the upper end the highest. This is the
+interval of Gaffke 2005 (see Learned-Miller and Thomas 2019, "A new confidence interval for the mean
+of a bounded random variable"). For scores of 0 and 1 it equals the exact interval of Clopper and
+Pearson, so it has a width even if all values are equal; with many conversations it approaches the
+usual one. Its coverage for every distribution is conjectured, not proven. A plain bootstrap is too
+narrow where few conversations matter much, as it knows only the losses that it has seen:
 `benchmarks/verdicts.py` compares the two.
 """
 
 import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,31 +77,78 @@ def resample(
             unit.
         resamples: how many.
     """
-    present = sizes > 0
-    values = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=present)
-    unseen_size = sizes.sum(axis=0) / present.sum(axis=0)  # the mean size of those seen
-    lowest = np.nanmin(values, axis=0)
-    highest = np.nanmax(values, axis=0)
-    if limits is None:
-        unseen_size = np.zeros(len(unseen_size))
-    else:
-        lowest = np.minimum(lowest, limits[0])
-        highest = np.maximum(highest, limits[1])
-    low = []
-    high = []
     blocks: Iterable[np.ndarray]
     if len(sums) * resamples <= _MAX_CACHED_WEIGHTS:
         blocks = _cached_weights(len(sums), resamples)
     else:
         blocks = _draw_weights(len(sums) + 1, resamples)
+    low, high = zip(*_means_by_block(sums, sizes, limits, blocks), strict=True)
+    return np.concatenate(low), np.concatenate(high)
+
+
+def _means_by_block(
+    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, blocks: Iterable[np.ndarray]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the means of `resample` for each block of weights."""
+    present = sizes > 0
+    values = np.divide(sums, sizes, out=np.full_like(sums, np.nan), where=present)
+    unseen_size = sizes.sum(axis=0) / present.sum(axis=0)  # the mean size of those seen
+    lowest = np.nanmin(values, axis=0)
+    highest = np.nanmax(values, axis=0)
+    if limits is None:
+        unseen_size = np.zeros_like(unseen_size)
+    else:
+        lowest = np.minimum(lowest, limits[0])
+        highest = np.maximum(highest, limits[1])
     for weights in blocks:
         seen_weights = weights[:, :-1]
         extra = weights[:, -1:] * unseen_size
         total = seen_weights @ sums
         size = seen_weights @ sizes + extra
-        low.append((total + extra * lowest) / size)
-        high.append((total + extra * highest) / size)
-    return np.concatenate(low), np.concatenate(high)
+        yield (total + extra * lowest) / size, (total + extra * highest) / size
+
+
+class ResampledDifferences(NamedTuple):
+    """The differences of two samples' means, [resample, column].
+
+    Args:
+        lowest, highest: with the lowest value for the unseen unit of one sample, and the highest
+            for that of the other.
+        plain: with the lowest value for both.
+    """
+
+    lowest: np.ndarray
+    highest: np.ndarray
+    plain: np.ndarray
+
+
+def resample_differences(
+    samples: np.ndarray, others: np.ndarray, limits: Limits, resamples: int
+) -> ResampledDifferences:
+    """Resamples two independent samples of units for each column, and subtracts their means.
+
+    All columns see the same weights, so many columns take little longer than one.
+
+    Args:
+        samples, others: [unit, column], NaN below the last unit of a column.
+        limits: the lowest and the highest value of a unit.
+    """
+    units = max(len(samples), len(others))
+
+    def means(values: np.ndarray, stream: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        padding = np.full((units - len(values), values.shape[1]), np.nan)
+        padded = np.concatenate([values, padding]).astype(np.float32)
+        sizes = (~np.isnan(padded)).astype(np.float32)
+        blocks = _draw_weights(units + 1, resamples, stream)
+        return _means_by_block(np.nan_to_num(padded), sizes, limits, blocks)
+
+    differences = [
+        ResampledDifferences(low - other_high, high - other_low, low - other_low)
+        for (low, high), (other_low, other_high) in zip(
+            means(samples, 0), means(others, 1), strict=True
+        )
+    ]
+    return ResampledDifferences(*map(np.concatenate, zip(*differences, strict=True)))
 
 
 @functools.lru_cache(maxsize=4)
@@ -109,13 +157,13 @@ def _cached_weights(units: int, resamples: int) -> tuple[np.ndarray, ...]:
     return tuple(_draw_weights(units + 1, resamples))
 
 
-def _draw_weights(columns: int, resamples: int) -> Iterator[np.ndarray]:
-    """Draws weights in blocks of [resample, column].
+def _draw_weights(columns: int, resamples: int, stream: int = 0) -> Iterator[np.ndarray]:
+    """Draws weights in blocks of [resample, column]; other streams have other weights.
 
     Exponential draws divided by their sum are uniform over all weightings; the division is left to
     the caller.
     """
-    generator = np.random.default_rng([SEED, columns])
+    generator = np.random.default_rng([SEED, columns, *([stream] if stream else [])])
     block = max(1, _WEIGHTS_PER_BLOCK // columns)
     for start in range(0, resamples, block):
         size = min(block, resamples - start), columns

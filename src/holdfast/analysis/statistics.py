@@ -18,7 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, num_resamples, resample
+from holdfast.analysis.resampling import (
+    Limits,
+    bounds_by_column,
+    num_resamples,
+    resample_differences,
+)
 from holdfast.records.mean_estimate import Estimate as Estimate  # other modules import it from here
 from holdfast.records.mean_estimate import OtherPrompts
 
@@ -26,6 +31,7 @@ SCORES: Limits = (0.0, 1.0)
 DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
 ERROR = 0.05  # of the intervals that are reported
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
+_MAX_DIFFERENCES = 8_000_000  # resamples times pairs that are in memory at once
 NOTHING = Estimate(n=0, mean=None, sd=None, low=None, high=None)  # nothing was measured
 # The scores of each probe (a question about a rule): arrays of one shape, NaN where not judged.
 ByProbe = Mapping[Any, np.ndarray]
@@ -137,38 +143,85 @@ def paired_difference(
     return estimate(differences, limits, prompts, error)
 
 
+class SamplePair(NamedTuple):
+    """Values, [n], and those of other conversations, [m]."""
+
+    values: np.ndarray
+    baseline: np.ndarray
+
+
 def unpaired_difference(
     values: np.ndarray, baseline: np.ndarray, limits: Limits = SCORES, error: float = ERROR
 ) -> Estimate:
-    """Estimates the mean of values minus that of other conversations, each [n] and within `limits`.
+    """Estimates the mean of values minus that of other conversations, each [n] and within
+    `limits`, as `unpaired_differences` does.
+    """
+    (difference,) = unpaired_differences([SamplePair(values, baseline)], limits, error)
+    return difference
+
+
+def unpaired_differences(
+    pairs: Sequence[SamplePair], limits: Limits = SCORES, error: float = ERROR
+) -> list[Estimate]:
+    """Estimates, for each pair of samples, the mean of the first minus that of the second.
 
     The interval melds those of the two means (Fay, Proschan and Brittain 2015): for scores of 0 and
     1, it excludes 0 exactly if Fisher's test finds a difference. In the estimate, n is the smaller
     number of conversations, and sd the standard error of the difference.
     """
-    sample = np.asarray(values, dtype=float)[:, None]
-    other = np.asarray(baseline, dtype=float)[:, None]
-    count = min(len(sample), len(other))
-    mean = float(sample.mean() - other.mean())
-    if count < 2:
-        return Estimate(count, mean, None, None, None)
-    resamples = num_resamples(max(len(sample), len(other)), error)
-    # the mean in each resample, at its lowest and at its highest
-    low, high = resample(sample, np.ones_like(sample), limits, resamples)
-    other_low, other_high = resample(other, np.ones_like(other), limits, resamples)
-    # samples of the same size get the same weights; a permutation makes them independent
-    order = np.random.default_rng(SEED).permutation(resamples)
-    lowest_differences = (low - other_high[order])[:, 0]
-    highest_differences = (high - other_low[order])[:, 0]
+    estimates: dict[int, Estimate] = {}
+    # pairs that need about as many resamples are resampled together
+    batches: dict[int, list[int]] = {}
+    for number, (values, baseline) in enumerate(pairs):
+        count = min(len(values), len(baseline))
+        if count < 2:
+            mean = float(np.mean(values) - np.mean(baseline))
+            estimates[number] = Estimate(count, mean, None, None, None)
+        else:
+            resamples = num_resamples(max(len(values), len(baseline)), error)
+            batches.setdefault(resamples.bit_length(), []).append(number)
+    for numbers in batches.values():
+        size = max(1, _MAX_DIFFERENCES // num_resamples(1, error))
+        for start in range(0, len(numbers), size):
+            batch = numbers[start : start + size]
+            differences = _differences_of([pairs[number] for number in batch], limits, error)
+            estimates |= zip(batch, differences, strict=True)
+    return [estimates[number] for number in range(len(pairs))]
 
-    def interval(error: float) -> tuple[float, float]:
-        low_end = np.percentile(lowest_differences, 50 * error)
-        high_end = np.percentile(highest_differences, 100 - 50 * error)
-        return float(low_end), float(high_end)
 
-    standard_error = float((low - other_low[order]).std())
-    decisive = None if error == ERROR else interval(error)
-    return Estimate(count, mean, standard_error, *interval(ERROR), decisive)
+def _differences_of(pairs: Sequence[SamplePair], limits: Limits, error: float) -> list[Estimate]:
+    """Computes `unpaired_differences` of samples that have at least two values each."""
+    resamples = max(num_resamples(max(map(len, pair)), error) for pair in pairs)
+    samples, others = (_as_columns(side) for side in zip(*pairs, strict=True))
+    resampled = resample_differences(samples, others, limits, resamples)
+
+    def intervals(error: float) -> np.ndarray:
+        """Returns the interval of each pair, [pair, low and high]."""
+        low = np.percentile(resampled.lowest, 50 * error, axis=0)
+        high = np.percentile(resampled.highest, 100 - 50 * error, axis=0)
+        return np.stack([low, high], axis=1).astype(float)
+
+    shown = intervals(ERROR).tolist()
+    decisive = [None] * len(pairs) if error == ERROR else [*map(tuple, intervals(error).tolist())]
+    standard_errors = resampled.plain.std(axis=0, dtype=float).tolist()
+    return [
+        Estimate(
+            min(len(values), len(baseline)),
+            float(np.mean(values) - np.mean(baseline)),
+            standard_errors[number],
+            *shown[number],
+            decisive[number],
+        )
+        for number, (values, baseline) in enumerate(pairs)
+    ]
+
+
+def _as_columns(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns samples of different sizes as columns, [unit, sample], NaN below the last unit."""
+    matrix = np.full((max(map(len, samples)), len(samples)), np.nan)
+    for column, values in enumerate(samples):
+        matrix[: len(values), column] = values
+    return matrix
 
 
 # --- Shares with their uncertainty

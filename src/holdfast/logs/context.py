@@ -18,13 +18,22 @@ from holdfast.transcripts.transcript import Event, EventKind
 # Formats that never record the system prompt, or only a part of what comes before the dialog.
 WITHOUT_PROMPTS = frozenset(
     (
-        *("claude-code", "gemini-cli", "codex-exec", "chatgpt", "claude-ai", "cline", "copilot"),
-        *("copilot-cli", "opencode", "aider", "cursor", "sillytavern", "google-adk"),
+        *("claude-code", "gemini-cli", "gemini-cli-stream", "codex-exec", "chatgpt", "claude-ai"),
+        *("cline", "copilot", "copilot-cli", "opencode", "aider", "cursor", "goose"),
+        *("sillytavern", "google-adk", "openai-agents"),
     )
 )
 # Formats whose agent puts a file of rules into every context; the transcript does not show it.
-AUTOMATIC_FILES = {"claude-code": "CLAUDE.md", "gemini-cli": "GEMINI.md"}
-AGENTS = {"claude-code": "Claude Code", "gemini-cli": "Gemini CLI"}  # names of these agents
+AUTOMATIC_FILES = {
+    "claude-code": "CLAUDE.md",
+    "gemini-cli": "GEMINI.md",
+    "gemini-cli-stream": "GEMINI.md",
+}
+AGENTS = {  # names of these agents
+    "claude-code": "Claude Code",
+    "gemini-cli": "Gemini CLI",
+    "gemini-cli-stream": "Gemini CLI",
+}
 
 
 def size_of(event: Event) -> int:

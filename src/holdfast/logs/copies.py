@@ -1,8 +1,10 @@
-"""Turns that are in several dialogs: a resumed or forked session begins with a copy of another.
+"""Turns that are in several dialogs: a resumed or forked session begins with a copy of another, and
+a log of requests has each dialog again and again, as far as it had come.
 
 For example:
 
     a.jsonl: turns 1 2;  b.jsonl: 1 2 3, resumed from a  -> turns 1 and 2 of b.jsonl are copies
+    c.jsonl, line 1: turn 1;  line 2: turns 1 2          -> the turn of line 1 is a copy
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from holdfast.plurals import count_of
 from holdfast.transcripts.transcript import Transcript
 
 EventIds = tuple[str, ...]  # of one event; a copy of the event has at least one of them
@@ -24,10 +27,13 @@ class TurnEvents:
 
     Args:
         source: the source of the dialog.
+        digests: a digest of the dialog up to the end of each turn, where it may be one of several
+            requests of a longer dialog; () for other formats.
     """
 
     source: str
     turns: tuple[tuple[EventIds, ...], ...]
+    digests: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Copies:
 
     Args:
         turns: for each dialog, the positions of its turns that are copies.
-        problems: a sentence for each dialog that has copies.
+        problems: a sentence for each dialog that has copies, and for each log of requests.
     """
 
     turns: tuple[frozenset[int], ...]
@@ -90,7 +96,37 @@ def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
         if copies:
             first = copies[min(copies)]
             problems.append(_sentence(dialog, len(copies), dialogs[first].source))
-    return Copies(tuple(frozenset(copies) for copies in originals), tuple(problems))
+    copied = [frozenset(copies) for copies in originals]
+    for file, numbers in _requests_by_file(dialogs).items():
+        for number in numbers:
+            copied[number] = frozenset(range(len(dialogs[number].turns)))
+        contained = count_of(len(numbers), "dialog")
+        problems.append(
+            f"{file}: a log of requests; left out {contained} with which longer ones begin"
+        )
+    return Copies(tuple(copied), tuple(problems))
+
+
+def _requests_by_file(dialogs: Sequence[TurnEvents]) -> dict[str, list[int]]:
+    """Returns, for each log of requests, the numbers of the dialogs that a longer one contains.
+
+    A file is a log of requests if at least half of its dialogs of several turns contain another as
+    their beginning. In other files, two dialogs may begin alike by chance.
+    """
+    by_file: dict[str, list[int]] = {}
+    for number, dialog in enumerate(dialogs):
+        if dialog.digests:
+            by_file.setdefault(dialog.source.rpartition(", ")[0], []).append(number)
+    requests: dict[str, list[int]] = {}
+    for file, numbers in by_file.items():
+        beginnings = {digest for n in numbers for digest in dialogs[n].digests[:-1]}
+        contained = [n for n in numbers if dialogs[n].digests[-1] in beginnings]
+        wholes = {dialogs[n].digests[-1] for n in contained}
+        longer = [n for n in numbers if len(dialogs[n].digests) > 1]
+        containing = [n for n in longer if not wholes.isdisjoint(dialogs[n].digests[:-1])]
+        if contained and 2 * len(containing) >= len(longer):
+            requests[file] = contained
+    return requests
 
 
 def _other_dialog(counting: Mapping[str, int], event: EventIds, dialog: int) -> int | None:

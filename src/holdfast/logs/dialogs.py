@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.logs.context import Contexts
+from holdfast.measures.actions import CurrentBranch, branch_after_call
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.refused_calls import refused_calls
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
@@ -152,6 +153,7 @@ def turns_of(
         previous: the assistant's last text before the exchanges.
     """
     turns: list[LoggedTurn] = []
+    branch = CurrentBranch(branch_after_call(earlier[-1]) if earlier else "")
     for exchange in exchanges:
         replies = exchange.replies
         if not replies:
@@ -159,7 +161,7 @@ def turns_of(
         texts = [split_reasoning(event.text) for event in replies]
         done = AssistantTurn(
             text="\n\n".join(text.reply for text in texts if text.reply.strip()),
-            calls=exchange.calls(refused=False),
+            calls=tuple(map(branch.before, exchange.calls(refused=False))),
             earlier=earlier,
             is_cut=replies[-1].is_cut,
             user=exchange.user,

@@ -20,6 +20,8 @@ from holdfast.logs.copies import EventIds, TurnEvents, copies_in, history_ids
 from holdfast.logs.dialogs import LoggedDialog, dialog_of
 from holdfast.transcripts.transcript import Transcript
 
+# whose values may be requests of a model, each with the dialog so far
+_FORMATS_OF_REQUESTS = ("openai", "anthropic", "gemini", "ai-sdk", "sharegpt")
 MAX_CANDIDATES = 20  # earlier transcripts that a dialog may continue
 
 
@@ -136,7 +138,19 @@ def turn_events(dialog: LoggedDialog) -> TurnEvents:
     for turn in dialog.turns:
         ids = [(*transcript.path[n].copy_ids, *histories.get(n, ())) for n in turn.positions]
         turns.append(tuple(filter(None, ids)))
-    return TurnEvents(dialog.source, tuple(turns))
+    is_request = transcript.format in _FORMATS_OF_REQUESTS
+    return TurnEvents(dialog.source, tuple(turns), _digests(dialog) if is_request else ())
+
+
+def _digests(dialog: LoggedDialog) -> tuple[bytes, ...]:
+    """A digest of a dialog up to the end of each turn."""
+    whole = hashlib.sha256(_as_json(dialog.system))
+    digests: list[bytes] = []
+    for turn in dialog.turns:
+        calls = [[call.name, repr(call.arguments)] for call in turn.done.calls]
+        whole.update(_as_json([turn.user, turn.done.text, calls]))
+        digests.append(whole.digest()[:16])
+    return tuple(digests)
 
 
 def _without(dialog: LoggedDialog, positions: frozenset[int]) -> LoggedDialog:

@@ -316,9 +316,25 @@ def _offer_of_call(call: ToolCall) -> str:
     return offer_in(question) or f"{question.rstrip('?').strip()}."
 
 
+# a block of code or output, and the line before it
+_FENCED = re.compile(
+    r"(?P<before>[^\n]*\n)?^[ \t]*(?P<fence>```|~~~)[^\n]*\n.*?^[ \t]*(?P=fence)[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_ORDERS_BLOCK = re.compile(r"\b(?:run|execute|do|use|type|try)\b[^.?!]*:\s*\Z", re.IGNORECASE)
+
+
 def _without_quoted_lines(text: str) -> str:
-    """Returns a message without the lines that it quotes, unless it has no others."""
-    lines = [line for line in text.splitlines() if not line.startswith(">")]
+    """Returns a message without what it quotes, unless it has nothing else: lines that begin with
+    `>`, and blocks of output. A block stays if the line before it orders to run it.
+    """
+
+    def blank(block: re.Match[str]) -> str:
+        before = block["before"] or ""
+        return block[0] if _ORDERS_BLOCK.search(before) else before
+
+    words = _FENCED.sub(blank, text)
+    lines = [line for line in words.splitlines() if not line.startswith(">")]
     return "\n".join(lines) if any(map(str.strip, lines)) else text
 
 

@@ -19,6 +19,14 @@ from holdfast.measures.arguments import takes
 from holdfast.measures.command_edits import edits_by_command, side_effects_of
 from holdfast.measures.command_readings import Reading, ShellCommand
 from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.git_branches import (
+    MAY_CHANGE_BRANCH,
+    branch_after,
+    branch_in,
+    has_failed,
+    pushed_branches_in,
+    pushes_current_branch,
+)
 from holdfast.measures.path_globs import DRIVE, is_absolute
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
@@ -43,6 +51,7 @@ class Action:
         folder: the working folder, relative to the one that the script began in.
         side_effects: changes of files that are no edits: by a formatter, or by what Git brings in.
         result: what its call returned, if the log shows it.
+        branch: the branch of Git that is checked out before it; "" if the log does not show it.
     """
 
     command: ShellCommand
@@ -52,6 +61,7 @@ class Action:
     folder: str = ""
     side_effects: tuple[FileEdit, ...] = ()
     result: str = ""
+    branch: str = ""
 
     @property
     def is_shell(self) -> bool:
@@ -72,10 +82,22 @@ class Action:
         """Returns the program of the reading that begins with a match; "" if none does."""
         if self.is_shell and _only_shows(self.command.arguments, pattern):
             return ""
-        for reading in (*self.command.readings, *self.command.around):
+        readings = (*self.command.readings, *self.command.around, *self._push_by_name())
+        for reading in readings:
             if reading.suits(pattern) and matches(rf"\A(?:{pattern})", reading.line):
                 return reading.words[0]
         return ""
+
+    def _push_by_name(self) -> Iterator[Reading]:
+        """Yields `git push` with the names of the branches that it pushes to, if it leaves them to
+        Git.
+        """
+        words = self.command.arguments
+        if not (self.is_shell and pushes_current_branch(words)):
+            return
+        if branches := pushed_branches_in(self.result) or [self.branch]:
+            remote = () if any(not word.startswith("-") for word in words[2:]) else ("origin",)
+            yield Reading((*words, *remote, *filter(None, branches)))
 
 
 # programs that change nothing if they are called with `--dry-run`
@@ -106,9 +128,11 @@ def _actions(
     calls: Sequence[ToolCall], earlier: Sequence[ToolCall], written: dict[str, str]
 ) -> Iterator[Action]:
     """Yields the actions, and takes note of the texts that they write."""
+    branch = ""  # that is checked out
     reader = ""  # the program that read the input of the last script
     typed = ""  # the line that was typed without its end
     for position, call in enumerate(calls):
+        branch = call.branch or branch
         script = script_of(call)
         if is_typed(call):
             script = "" if reader in _READ_TEXT else typed + script
@@ -118,12 +142,59 @@ def _actions(
         elif script:
             reader = ""
         if not script:
-            yield _action_of_tool(call, position, written)
+            yield replace(_action_of_tool(call, position, written), branch=branch)
             continue
         for action in _actions_of_script(script, call, position, earlier, written):
-            yield action
+            yield replace(action, branch=branch)
+            if not action.command.is_elsewhere:
+                branch = branch_after(action.command.arguments, branch)
             words = action.command.arguments
             reader = "" if _reads_files(words) else words[0]
+        branch = _branch_shown_by(script, call.result, branch)
+
+
+def _branch_shown_by(script: str, result: str, branch: str) -> str:
+    """Returns the branch that is checked out after a script, by its output.
+
+    Args:
+        branch: the one that its commands check out; "" if that is not known.
+    """
+    if "git" not in script:
+        return branch
+    if shown := branch_in(script, result):
+        return shown
+    return "" if MAY_CHANGE_BRANCH.search(script) and has_failed(result) else branch
+
+
+class CurrentBranch:
+    """The branch of Git that is checked out, while the calls of a dialog are gone through.
+
+    Args:
+        name: the one before the first call; "" if that is not known.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self._name = name
+        self._logged = ""  # the last name in the log, which may be older than what commands did
+
+    def before(self, call: ToolCall) -> ToolCall:
+        """Returns a call with the branch before it, and takes note of the one after it."""
+        if call.branch and call.branch != self._logged:
+            self._name = self._logged = call.branch
+        call = replace(call, branch=self._name)
+        self._name = branch_after_call(call)
+        return call
+
+
+def branch_after_call(call: ToolCall) -> str:
+    """Returns the branch of Git that is checked out after a call; "" if that is not known."""
+    branch = call.branch
+    script = script_of(call)
+    if MAY_CHANGE_BRANCH.search(script):
+        for action in _actions([call], (), {}):
+            if not action.command.is_elsewhere:
+                branch = branch_after(action.command.arguments, branch)
+    return _branch_shown_by(script, call.result, branch)
 
 
 def _action_of_tool(call: ToolCall, position: int, written: dict[str, str]) -> Action:

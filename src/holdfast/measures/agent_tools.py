@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.measures.other_shells import bash_of_powershell
+from holdfast.measures.powershell_scripts import bash_of_powershell
 from holdfast.measures.turns import ToolCall
 
 # --- Names of tools
@@ -31,8 +31,8 @@ ASKS_USER = re.compile(
     r"\A(?:ask_?user\w*|ask_followup_question|request_user_input|question)\Z", re.IGNORECASE
 )
 SHOWS_PLAN = re.compile(r"\Aexit_?plan_?mode\Z", re.IGNORECASE)  # for the user to approve it
-# the operations of the tool str_replace_based_edit_tool, in its argument "command"
-EDITOR_COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
+# the operations of the tools str_replace_based_edit_tool and text_editor, in its argument "command"
+EDITOR_COMMANDS = ("view", "create", "write", "str_replace", "insert", "undo_edit")
 
 # --- Names of fields, normalised as by `normalised_fields`
 

@@ -162,7 +162,8 @@ _BEFORE_SUBCOMMAND = {
     "git": {
         **dict.fromkeys(("-C", "-c", "--git-dir", "--work-tree", "--namespace"), True),
         **dict.fromkeys(("--no-pager", "-p", "-P", "--paginate", "--bare"), False),
-        **dict.fromkeys(("--no-replace-objects", "--no-optional-locks"), False),
+        **dict.fromkeys(("--no-replace-objects", "--no-optional-locks", "--no-advice"), False),
+        **dict.fromkeys(("--literal-pathspecs", "--glob-pathspecs", "--exec-path"), False),
     },
     "make": {"-C": True, "--directory": True, "-s": False, "--silent": False},
     "npm": {

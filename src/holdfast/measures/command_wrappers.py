@@ -106,7 +106,15 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name,): Wrapper() for name in ("unbuffer", "caffeinate", "busybox", ".", "source")},
     **{(name,): Wrapper() for name in ("coproc", "cross-env", "entr", "flatpak-spawn")},
     **{(name,): Wrapper() for name in ("corepack", "winpty", "proxychains", "proxychains4")},
-    **{(name,): Wrapper() for name in ("firejail", "dbus-run-session")},
+    **{(name,): Wrapper() for name in ("firejail", "dbus-run-session", "torsocks", "lima", "arch")},
+    **{(name,): Wrapper((), 1) for name in ("faketime", "envchain", "su-exec")},
+    ("setpriv",): Wrapper(("--reuid", "--regid", "--groups", "--inh-caps", "--bounding-set")),
+    ("nsenter",): Wrapper(("-t", "--target", "-S", "--setuid", "-G", "--setgid")),
+    ("numactl",): Wrapper(("-N", "-m", "-C", "-i", "-p", "--cpunodebind", "--membind")),
+    ("cpulimit",): Wrapper(("-l", "--limit", "-p", "--pid", "-e", "--exe", "-c", "--cpu")),
+    ("ltrace",): Wrapper(("-e", "-o", "-p", "-s", "-n", "-l")),
+    ("perf", "stat"): Wrapper(("-e", "--event", "-o", "--output", "-r", "--repeat", "-x")),
+    ("systemd-inhibit",): Wrapper(("--what", "--who", "--why", "--mode")),
     **{names: Wrapper() for names in (("rtk", "proxy"), ("rtk",))},
     ("screen",): Wrapper(("-S", "-t", "-h", "-c", "-T", "-s")),
     ("retry",): Wrapper(("-t", "--times", "-d", "--delay", "-m")),
@@ -115,6 +123,9 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ),
     ("systemd-run",): Wrapper(("-p", "--property", "-u", "--unit", "-E", "--setenv", "-M")),
     ("git", "bisect", "run"): Wrapper(),
+    **{names: Wrapper() for names in (("mr", "run"), ("meta", "exec"), ("dagger", "run"))},
+    **{(name, "exec"): _AFTER_DASHES for name in ("lerna", "nx", "chamber")},
+    ("jj", "util", "exec"): _AFTER_DASHES,
     # other environments
     **{(name, "exec"): _EXEC for name in ("docker", "podman", "nerdctl", "docker-compose")},
     **{(name, "run"): _RUN for name in ("docker", "podman", "nerdctl", "docker-compose")},
@@ -136,6 +147,13 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ),
     ("guix", "shell"): _AFTER_DASHES,
     ("gh", "codespace", "ssh"): _AFTER_DASHES,
+    **{
+        (name, "shell"): Wrapper(("--workdir", "-E", "--setenv"), 1)
+        for name in ("limactl", "machinectl")
+    },
+    ("toolbox", "run"): Wrapper(("-c", "--container", "-d", "--distro", "-r", "--release")),
+    **{names: _AFTER_DASHES for names in (("colima", "ssh"), ("distrobox", "enter"))},
+    ("railway", "run"): Wrapper(("-s", "--service", "-e", "--environment")),
     # the environments of projects
     ("uv", "run"): _UV_RUN,
     ("uv", "tool", "run"): _UV_RUN,
@@ -156,6 +174,8 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("mise", "x"): _AFTER_DASHES,
     ("aws-vault", "exec"): Wrapper(("-d", "--duration", "--region"), 1, _DASHES),
     **{(name, "run"): _AFTER_DASHES for name in ("op", "doppler", "infisical", "dotenvx")},
+    ("devenv", "shell"): Wrapper(),
+    ("flox", "activate"): _AFTER_DASHES,
     ("nix", "develop"): _IN_NIX,
     ("nix", "shell"): _IN_NIX,
 }
@@ -163,7 +183,7 @@ _NODE_RUNNERS = ("npx", "bunx", "pnpx", "uvx")
 # programs that run commands with another file system
 _ELSEWHERE = frozenset(
     "docker podman nerdctl docker-compose kubectl oc lxc incus multipass wsl heroku ddev ssh"
-    " devcontainer vagrant gcloud fly flyctl ansible chroot".split()
+    " devcontainer vagrant gcloud fly flyctl ansible chroot machinectl".split()
 )
 _PYTHON_VALUED = ("-W", "-X")
 _REDIRECTION = re.compile(r"[0-9&]*[<>]")

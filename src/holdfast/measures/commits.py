@@ -4,10 +4,10 @@ import re
 from collections.abc import Collection
 
 from holdfast.errors import UsageError
-from holdfast.measures.actions import Pattern, check_patterns
+from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns, is_commit
 from holdfast.measures.agent_commits import CommitFiles, CommitMessage, commits_in
-from holdfast.measures.path_globs import Globs, is_among
-from holdfast.measures.pathspecs import is_pattern, may_be_folder
+from holdfast.measures.git_branches import commit_branches_in
+from holdfast.measures.path_globs import Globs, is_among, is_pattern, may_be_folder
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
@@ -46,6 +46,31 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
     if not shown:
         return None
     return Score(1.0, "every message matches the rule's pattern")
+
+
+@measure(
+    check=lambda pattern: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN, reads_earlier=True
+)
+def commit_branch(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided | None:
+    """Share of the turn's commits on a branch whose name matches the regular expression; turns
+    without a commit do not count. The branch is known from the log, from what Git prints, and from
+    the commands that check one out.
+    """
+    branches = [_branch_of(action) for action in actions_of(turn.calls) if is_commit(action)]
+    others = [branch for branch in branches if branch and not matches(pattern, branch)]
+    if not branches:
+        return None
+    if others:
+        return Score(1 - len(others) / len(branches), f"a commit was made on {others[0]}")
+    if "" in branches:
+        return Undecided("the log does not show the branch of a commit")
+    return Score(1.0, "every commit is on a branch that the rule's pattern matches")
+
+
+def _branch_of(commit: Action) -> str:
+    """Returns the branch of a commit; "" if the log does not show it."""
+    shown = set(commit_branches_in(commit.result))
+    return shown.pop() if len(shown) == 1 else commit.branch
 
 
 def _check(name: str, paths: Globs | None, trailer: str | None) -> None:

@@ -47,12 +47,15 @@ _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
         POWERSHELLS,
         _ScriptOption("(?i)-c(?:ommand)?", 0, ("-ExecutionPolicy",), takes_rest=True),
     ),
-    **dict.fromkeys(("cmd", "cmd.exe"), _ScriptOption("(?i)/[ck]", takes_rest=True)),
+    **dict.fromkeys(("cmd", "cmd.exe"), _ScriptOption("(?i)//?[ck]", takes_rest=True)),
     "nix-shell": _ScriptOption("--run|--command", _ANY_NUMBER),
     "npx": _ScriptOption("-c|--call"),
     "vagrant": _ScriptOption("-c|--command", 2),
     "gcloud": _ScriptOption("--command", _ANY_NUMBER),
     **dict.fromkeys(("fly", "flyctl"), _ScriptOption("-C|--command", 2)),
+    "doppler": _ScriptOption("--command", _ANY_NUMBER),
+    "nu": _ScriptOption("-c|--commands"),
+    "repo": _ScriptOption("-c", _ANY_NUMBER, takes_rest=True),
     "ansible": _ScriptOption("-a|--args", _ANY_NUMBER),
 }
 _REBASE_OPTION = _ScriptOption("-x|--exec", _ANY_NUMBER, is_repeated=True)  # of `git rebase`

@@ -630,6 +630,12 @@ _WORK_MEASURES = {
             _CODE,
         )
     ),
+    "commit_branch": MeasureWords(
+        orders_against=lambda _: Cues(
+            demanded=r"\b(?:on|to) (?:main|master|(?:the|this) (?:\w+ )?branch)\b",
+            demanded_lasts=False,
+        )
+    ),
     "commit_message": MeasureWords(
         orders_against=lambda _: Cues(
             demanded=r"\b(?:ticket|prefix|scope|issue)(?: (?:number|id|key))?s?\b",

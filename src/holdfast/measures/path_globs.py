@@ -22,6 +22,12 @@ Globs = Annotated[
     takes("a path with * and ?, or a list of these", ["*.py", "!tests/*"], min_length=1),
 ]
 
+# names of files; others may be folders, such as `Docs`, `v1.2` and `.config`
+_FILE_NAME = re.compile(
+    r"\.?[^.].*\.[a-z][a-z0-9]{0,10}|\.env|\.\w*(?:rc|ignore|attributes)"
+    r"|(?:Make|Docker|Gem|Pip|Proc|Rake|Brew|Vagrant|Container|Jenkins)file"
+    r"|LICENSE|README|CHANGELOG|NOTICE|AUTHORS|CODEOWNERS|VERSION"
+)
 DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 _TEMPORARY = ("/tmp/", "/var/tmp/")  # folders that are no repository, but may hold one
 _OUTSIDE = (*_TEMPORARY, "/dev/")  # folders that hold no repository
@@ -32,6 +38,19 @@ _UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
 def is_absolute(path: str) -> bool:
     """Whether a path does not depend on the working folder, as far as it can be told."""
     return path.startswith(("/", "~", "$")) or DRIVE.match(path) is not None
+
+
+def may_be_folder(path: str) -> bool:
+    """Whether a path may be that of a folder, by its name: `src`, `v1.2` or `src/`, but not
+    `Makefile` or `a.py`.
+    """
+    name = path.rpartition("/")[2]
+    return not name or (not is_pattern(path) and not _FILE_NAME.fullmatch(name))
+
+
+def is_pattern(path: str) -> bool:
+    """Whether an operand of Git is a pattern of files."""
+    return any(sign in path for sign in "*?[")
 
 
 def is_among(path: str, globs: Globs) -> bool:

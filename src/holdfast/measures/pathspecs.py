@@ -19,12 +19,6 @@ from holdfast.measures.written_texts import WrittenTexts
 EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))
 EXCLUDED = re.compile(r":(?:[!^]|\(exclude\))/?")  # a pathspec that leaves out files
 _MAGIC = re.compile(r":(?:\([\w,]*\)|/)")  # in front of a path, as in `:(glob)*.lock`
-# names of files; others may be folders, such as `Docs`, `v1.2` and `.config`
-_FILE_NAME = re.compile(
-    r"\.?[^.].*\.[a-z][a-z0-9]{0,10}|\.env|\.\w*(?:rc|ignore|attributes)"
-    r"|(?:Make|Docker|Gem|Pip|Proc|Rake|Brew|Vagrant|Container|Jenkins)file"
-    r"|LICENSE|README|CHANGELOG|NOTICE|AUTHORS|CODEOWNERS|VERSION"
-)
 
 
 def names_everything(paths: Iterable[str]) -> bool:
@@ -47,19 +41,6 @@ def listed_paths(options: ParsedOptions, action: Action, texts: WrittenTexts) ->
         return None
     separator = "\0" if "--pathspec-file-nul" in options.flags else "\n"
     return [path.strip('"') for path in text.split(separator) if path.strip()]
-
-
-def may_be_folder(path: str) -> bool:
-    """Whether a path may be that of a folder, by its name: `src`, `v1.2` or `src/`, but not
-    `Makefile` or `a.py`.
-    """
-    name = path.rpartition("/")[2]
-    return not name or (not is_pattern(path) and not _FILE_NAME.fullmatch(name))
-
-
-def is_pattern(path: str) -> bool:
-    """Whether an operand of Git is a pattern of files."""
-    return any(sign in path for sign in "*?[")
 
 
 def folder_of(action: Action) -> str:

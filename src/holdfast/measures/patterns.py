@@ -2,6 +2,7 @@
 
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -79,6 +80,13 @@ def find_all(pattern: str, text: str, flags: str = "") -> list[Any]:
 def matches(pattern: str, text: str, flags: str = "") -> bool:
     """Whether `find` finds a match."""
     return find(pattern, text, flags) is not None
+
+
+def composed(text: str) -> str:
+    """Returns a text with each accent as a part of its letter, so that `é` is found however it was
+    typed.
+    """
+    return unicodedata.normalize("NFC", text)
 
 
 def count(pattern: str, text: str, flags: str = "") -> int:

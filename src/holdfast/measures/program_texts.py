@@ -1,25 +1,22 @@
-"""Reads what a short Python or JavaScript program in a shell command runs and writes.
+"""Finds the program in a shell command, and reads what it runs and writes.
 
     python3 -c "import os; os.remove('a.txt')"         ->  deletes a.txt
     python3 - <<< "os.rename('a.txt', 'b.txt')"        ->  renames a.txt
-    node -e "require('child_process').execSync('ls')"  ->  runs `ls`
+    perl -e 'system("git push")'                       ->  runs `git push`
 
-The program is parsed, not run. Names have the values that the program assigns to them, as far as
-these are literals, paths made of literals, or globs. Parts of a Python program that never run, such
-as what follows `sys.exit()`, are left out.
+Python is parsed, JavaScript is read by its calls. Of other languages, only the commands are found
+that a program runs as a literal text.
 """
 
-import ast
 import re
 import shlex
-import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from itertools import pairwise
 
 from holdfast.measures.comments import without_comments
-from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.javascript_programs import read_javascript
+from holdfast.measures.program_effects import ProgramEffects
+from holdfast.measures.python_programs import read_python
 
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?|py")
 _JAVASCRIPT = ("node", "nodejs", "bun", "deno")
@@ -27,19 +24,13 @@ _MAX_CHARACTERS = 50_000  # of a program that is read
 _CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
 _VALUED_OF_PYTHON = ("-X", "-W")
 _EVALUATES = {"deno": "eval"}  # a subcommand whose argument is a program
-
-
-@dataclass
-class ProgramText:
-    """The commands that a program runs and the files that it writes, as far as its text shows.
-
-    Args:
-        scripts: the shell commands that it runs.
-        edits: the files that it writes, moves or deletes, some of them as globs.
-    """
-
-    scripts: list[str] = field(default_factory=list)
-    edits: list[FileEdit] = field(default_factory=list)
+_AWK = ("awk", "gawk", "mawk")
+# other languages, by their programs: the options whose value is a program
+_BY_PATTERN = {
+    **dict.fromkeys(("perl", "ruby"), "-[a-zA-Z0-9]*[eE]"),
+    **{"php": "-r|-B|-R|-E", "lua": "-e", "expect": "-c", "tclsh": "-c"},
+    **dict.fromkeys(_AWK, ""),
+}
 
 
 def is_python(program: str) -> bool:
@@ -48,9 +39,8 @@ def is_python(program: str) -> bool:
 
 
 def file_run_by(words: Sequence[str]) -> str:
-    """Returns the file of a program that an interpreter runs.
-
-    "" if its text is an argument, or the input, as of `python - a.txt`.
+    """Returns the file of a program that an interpreter runs; "" if its text is an argument, or the
+    input, as of `python - a.txt`.
     """
     program = words[0]
     is_known = is_python(program) or program in (*_JAVASCRIPT, *_BY_PATTERN)
@@ -67,7 +57,7 @@ def _without_options_of_python(words: Sequence[str]) -> Sequence[str]:
     return [w for before, w in pairs if not {before, w} & {*_VALUED_OF_PYTHON}]
 
 
-def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
+def read_program(words: Sequence[str], from_input: str | None) -> ProgramEffects:
     """Reads the program in a command such as `python3 -c CODE` or `node -e CODE`.
 
     Args:
@@ -81,19 +71,18 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
     elif options:
         code = " ".join(words[options[0] + 1 : options[0] + 2])
     elif file_run_by(words):
-        return ProgramText()
+        return ProgramEffects()
     if code is None or len(code) > _MAX_CHARACTERS:
-        return ProgramText()
+        return ProgramEffects()
     if is_python(words[0]):
         last = words.index("-") if not options and "-" in words else len(words) - 1
         arguments = words[options[0] + 2 :] if options else words[last + 1 :]
-        return _read_python(code, arguments)
+        return read_python(code, arguments)
     if words[0] in _JAVASCRIPT:
-        return _read_javascript(code)
+        return read_javascript(code)
     if words[0] in _BY_PATTERN:
-        code = without_comments(code, _NAMES_BY_LANGUAGE.get(words[0], ""))
-        return ProgramText([_literal_text(match) for match in _RUNS_TEXT.finditer(code)])
-    return ProgramText()
+        return _read_by_pattern(code, words[0])
+    return ProgramEffects()
 
 
 def _is_code_option(program: str, word: str) -> bool:
@@ -107,416 +96,46 @@ def _is_code_option(program: str, word: str) -> bool:
 
 # --- Languages of which only the commands are found that they run as a literal text
 
-_AWK = ("awk", "gawk", "mawk")
-# by their names: the options whose value is a program
-_BY_PATTERN = {
-    **dict.fromkeys(("perl", "ruby"), "-[a-zA-Z0-9]*[eE]"),
-    **{"php": "-r|-B|-R|-E", "lua": "-e", "expect": "-c", "tclsh": "-c"},
-    **dict.fromkeys(_AWK, ""),
-}
 # names by which the marks of comments are known
 _NAMES_BY_LANGUAGE = {"perl": "a.pl", "ruby": "a.rb", "lua": "a.lua", "php": "a.php"}
+_QUOTED = re.compile(r""" "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' """, re.VERBOSE)
 _RUNS_TEXT = re.compile(
-    r"""(?:\b(?:system|exec|shell_exec|passthru|popen|proc_open|execute|spawn|capture2e?)"""
-    r"""\s*\(?\s*(?:\[\s*)?|\bqx|%x)(?P<mark>["'])(?P<text>(?:\\.|(?!(?P=mark)).)+)(?P=mark)"""
-    r"""(?P<others>(?:\s*,\s*["'][^"'\n]*["'])*)"""
-    r"""|(?:\bqx|%x)\s*[({\[](?P<quoted>[^)}\]]+)[)}\]]"""
-    r"""|(?:^|[=({\[;,]|\b(?:return|print|puts|echo|p|say))\s*`(?P<ticks>[^`]+)`"""
-    r"""|^\s*spawn\s+(?:-\w+\s+)*(?P<spawned>[^;\n]+)|;\s*spawn\s+(?P<also>[^;\n]+)""",
-    re.MULTILINE | re.DOTALL,
+    r"""
+    # system("git push"), exec 'git', 'push', Open3.capture2e("git push"), qx'git push'
+    (?:
+        (?:(?<![\w.>:$@]) | \b(?:Kernel|Process|IO|Open3|PTY|os|io)\.)
+        (?:system|exec|shell_exec|passthru|popen|proc_open|spawn|capture2e?)\s*\(?\s*(?:\[\s*)?
+        | \bos\.execute\s*\(?\s* | \bqx | %x
+    )
+    (?P<mark>["'])(?P<text>(?:\\.|(?!(?P=mark)).)+)(?P=mark)
+    (?P<others>(?:\s*,\s*["'][^"'\n]*["'])*)
+    # qx(git push), %x{git push}
+    | (?:\bqx|%x)\s*[({\[](?P<quoted>[^)}\]]+)[)}\]]
+    # `git push`, x = `git push`, puts `git push`
+    | (?:^|[=({\[;,]|\b(?:return|print|puts|echo|p|say))\s*`(?P<ticks>[^`]+)`
+    # spawn git push, of Expect
+    | ^\s*spawn\s+(?:-\w+\s+)*(?P<spawned>[^;\n]+) | ;\s*spawn\s+(?P<also>[^;\n]+)
+    """,
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
+_LITERAL = re.compile(r"""\s*(['"])((?:\\.|(?!\1).)*)\1""")
 
 
-def _literal_text(match: re.Match[str]) -> str:
-    if match["others"]:
-        words = [word[2] for word in _LITERAL.finditer(match["others"])]
-        return " ".join([match["text"], shlex.join(words)])
+def _read_by_pattern(code: str, program: str) -> ProgramEffects:
+    code = without_comments(code, _NAMES_BY_LANGUAGE.get(program, ""))
+    quoted = [text.span() for text in _QUOTED.finditer(code)]
+    scripts: list[str] = []
+    for call in _RUNS_TEXT.finditer(code):
+        is_quoted = any(start < call.start() < end for start, end in quoted)
+        if call["text"] is None or not is_quoted:
+            scripts.append(_command_of(call))
+    return ProgramEffects(scripts)
+
+
+def _command_of(call: re.Match[str]) -> str:
+    """Returns the command that a match of `_RUNS_TEXT` runs."""
+    if call["others"]:
+        words = [word[2] for word in _LITERAL.finditer(call["others"])]
+        return " ".join([call["text"], shlex.join(words)])
     names = ("text", "quoted", "ticks", "spawned", "also")
-    return next(match[name].strip() for name in names if match[name] is not None)
-
-
-# --- Python
-
-# by the name of the function: the numbers of its arguments that are files which it changes
-_WRITING_FUNCTIONS = {
-    **dict.fromkeys(("remove", "unlink", "rmtree", "truncate", "removedirs"), (0,)),
-    **dict.fromkeys(("rename", "renames", "replace", "move"), (0, 1)),
-    **dict.fromkeys(("copy", "copy2", "copyfile", "copytree"), (1,)),
-}
-_WRITING_MODULES = ("os", "shutil")
-_WRITING_METHODS = ("write_text", "write_bytes", "unlink", "touch", "rename", "replace")
-_RUNNING_FUNCTIONS = (
-    *("run", "call", "check_call", "check_output", "Popen", "system", "popen"),
-    *("getoutput", "getstatusoutput"),
-)
-# functions that run the program in the list of their last argument
-_REPLACES_PROCESS = ("execv", "execvp", "execve", "execvpe", "spawnv", "spawnvp", "posix_spawn")
-_RUNNING_MODULES = ("subprocess", "os", "sp")
-_MAX_VALUES = 20  # of a name
-_EXITS = ("exit", "_exit", "quit", "abort")  # also of the module sys
-
-
-# what a program has that runs commands or changes files
-_ACTS_IN_PYTHON = re.compile(
-    r"subprocess|\bos\b|\bsp\b|shutil|popen|open|write_|touch|unlink|rename|replace|\brun\b"
-)
-
-
-def _read_python(code: str, arguments: Sequence[str]) -> ProgramText:
-    if not _ACTS_IN_PYTHON.search(code):
-        return ProgramText()
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ProgramText()
-    _remove_unreachable(tree)
-    program = ProgramText()
-    values = _assigned_values(tree, arguments)
-    texts = _texts_written(tree, values)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            program.scripts += _scripts_of_call(node, values)
-            is_whole = not _appends(node, values)
-            paths = _writes_of_call(node, values)
-            program.edits += [FileEdit(path, is_whole=is_whole, is_shown=False) for path in paths]
-    edits = dict.fromkeys(program.edits)
-    program.edits = [_with_text(edit, texts.get(edit.path, [])) for edit in edits]
-    return program
-
-
-def _with_text(edit: FileEdit, texts: Sequence[str | None]) -> FileEdit:
-    """Returns the edit with the texts that are written to its file, if they are all known."""
-    known = [text for text in texts if text is not None]
-    if not texts or len(known) < len(texts) or "*" in edit.path:
-        return edit
-    return replace(edit, added=("".join(known),), is_shown=True)
-
-
-def _remove_unreachable(tree: ast.Module) -> None:
-    """Removes the statements that never run, and functions that nothing names."""
-    nodes = [*ast.walk(tree)]
-    named = {node.id for node in nodes if isinstance(node, ast.Name)}
-    named |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    for node in nodes:
-        for block in ("body", "orelse", "finalbody"):
-            statements = getattr(node, block, None)
-            if isinstance(statements, list) and not isinstance(node, ast.ClassDef):
-                setattr(node, block, list(_reachable(statements, named)))
-
-
-def _reachable(statements: Sequence[ast.stmt], named: Container[str]) -> Iterator[ast.stmt]:
-    for statement in statements:
-        match statement:
-            case ast.FunctionDef(name=name, decorator_list=[]) if name not in named:
-                continue
-            case ast.If(test=ast.Constant(value=value), body=body, orelse=orelse):
-                yield from _reachable(body if value else orelse, named)
-            case ast.While(test=ast.Constant(value=value), orelse=orelse) if not value:
-                yield from _reachable(orelse, named)
-            case _:
-                yield statement
-        if _always_leaves(statement):
-            return
-
-
-def _always_leaves(statement: ast.stmt) -> bool:
-    """Whether the statements after this one, in the same block, never run."""
-    match statement:
-        case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
-            return True
-        case ast.Expr(value=ast.Call(func=function)):
-            return _name_of(function) in _EXITS and _module_of(function) in ("", "sys", "os")
-        case ast.If(test=ast.Constant(value=value), body=body, orelse=orelse):
-            return any(map(_always_leaves, body if value else orelse))
-    return False
-
-
-def _texts_written(tree: ast.Module, values: "_Values") -> dict[str, list[str | None]]:
-    """Returns the texts that are written to each file; None for a text that is not known."""
-    texts: dict[str, list[str | None]] = defaultdict(list)
-    opened = _opened_files(tree)
-    methods = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
-        path: ast.expr | None = None
-        text: ast.expr | None = None
-        match node:
-            case ast.Call(func=ast.Attribute(value=path, attr="write_text"), args=[text, *_]):
-                paths = values.of(path)
-            case ast.Call(func=ast.Attribute(value=file, attr="write" | "writelines"), args=[text]):
-                opening = opened.get(id(file), file)
-                paths = _writes_of_call(opening, values) if isinstance(opening, ast.Call) else []
-            case ast.Name() if id(node) in opened and id(node) not in methods:
-                paths = _writes_of_call(opened[id(node)], values)  # as in `json.dump(value, file)`
-            case _:
-                continue
-        if len(paths) == 1:
-            texts[paths[0]].append(values.text_of(text))
-    return texts
-
-
-def _opened_files(tree: ast.Module) -> dict[int, ast.Call]:
-    """Returns the calls of `open` by the ids of the names in the code that stand for their files.
-
-    A name in a `with` stands for its file within it; other names only if they are assigned once.
-    """
-    opened: dict[int, ast.Call] = {}
-    assigned: dict[str, list[ast.Call]] = defaultdict(list)
-    withs: list[ast.With] = []
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
-                assigned[name].append(call)
-            case ast.With():
-                withs.append(node)
-    for node in _names_read_in(tree):
-        if len(calls := assigned.get(node.id, [])) == 1:
-            opened[id(node)] = calls[0]
-    for block in withs:  # the outer ones first
-        for item in block.items:
-            match item:
-                case ast.withitem(context_expr=ast.Call() as call, optional_vars=ast.Name(id=name)):
-                    names = (node for part in block.body for node in _names_read_in(part))
-                    opened |= {id(node): call for node in names if node.id == name}
-    return {key: call for key, call in opened.items() if _name_of(call.func) == "open"}
-
-
-def _names_read_in(tree: ast.AST) -> Iterator[ast.Name]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node
-
-
-def _appends(call: ast.Call, values: "_Values") -> bool:
-    """Whether a call opens a file to add to its text."""
-    modes = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    texts = (text for mode in modes for text in values.of(mode))
-    return _name_of(call.func) == "open" and any(re.fullmatch("a[bt+]*", text) for text in texts)
-
-
-class _Values(defaultdict[str, list[str]]):
-    """The texts and paths that the names of a program may have."""
-
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
-        super().__init__(list)
-        self.lists: set[str] = set()  # the names whose value is a list, such as a command's words
-        self.computed: set[str] = set()  # the names whose value is no literal, or changes
-        self._arguments = ("-", *arguments)  # sys.argv
-
-    def text_of(self, node: ast.expr | None) -> str | None:
-        """Returns the text that an expression has; None if it is not known in full."""
-        match node:
-            case ast.Constant(value=str(text)):
-                return text
-            case ast.Name(id=name) if name not in self.computed and len(self.get(name, [])) == 1:
-                return self[name][0]
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                texts = (self.text_of(left), self.text_of(right))
-                return None if None in texts else "".join(filter(None, texts))
-            case ast.Call(func=function, args=[argument]) if _name_of(function) == "dedent":
-                text_inside = self.text_of(argument)
-                return None if text_inside is None else textwrap.dedent(text_inside)
-            case ast.Call(func=ast.Attribute(value=base, attr="strip" | "lstrip"), args=[]):
-                return self.text_of(base)
-        return None
-
-    def of(self, node: ast.expr | None) -> list[str]:
-        """Returns the texts or paths that an expression may have; [] if they are not known."""
-        match node:
-            case ast.Constant(value=str(text)):
-                return [text]
-            case ast.Name(id=name):
-                return self.get(name, [])
-            case ast.List(elts=items) | ast.Tuple(elts=items):
-                return [text for item in items for text in self.of(item)]
-            case ast.Subscript(
-                value=ast.Attribute(value=ast.Name(id="sys"), attr="argv"),
-                slice=ast.Constant(value=int(number)),
-            ):
-                return [*self._arguments[number : number + 1]] if number >= 0 else []
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return [f"{a}{b}" for a in self.of(left) for b in self.of(right)]
-            case ast.Call(func=ast.Attribute(value=base, attr="split"), args=arguments):
-                text_node = arguments[0] if arguments else base  # of `shlex.split(text)`
-                return [word for text in self.of(text_node) for word in text.split()]
-            case ast.BinOp(left=left, op=ast.Div(), right=right):
-                return [f"{a}/{b}" for a in self.of(left) for b in self.of(right)]
-            case ast.Call(func=ast.Attribute(value=base, attr="glob" | "rglob"), args=[pattern]):
-                folders = self.of(base) or [""]
-                return [f"{a}/{b}".lstrip("/") for a in folders for b in self.of(pattern)]
-            case ast.Call(func=ast.Attribute(attr="join"), args=[_, _, *_] as parts):
-                joined = [""]
-                for part in parts:
-                    joined = [f"{a}/{b}".lstrip("/") for a in joined for b in self.of(part)]
-                return joined
-            case ast.JoinedStr(values=parts):  # a glob, if parts are not known
-                texts = [
-                    str(part.value) if isinstance(part, ast.Constant) else "*" for part in parts
-                ]
-                return ["".join(texts)]
-            case ast.Call(args=[argument, *_]) if _name_of(node.func) in ("Path", "str", "sorted"):
-                return self.of(argument)
-        return []
-
-
-def _assigned_values(tree: ast.Module, arguments: Sequence[str]) -> _Values:
-    """Returns the values of names that are assigned once or more, or that a loop goes through.
-
-    Args:
-        arguments: of the program.
-    """
-    values = _Values(arguments)
-    for node in ast.walk(tree):
-        targets: list[ast.expr] = []
-        value: ast.expr | None = None
-        match node:
-            case ast.Assign():
-                targets, value = node.targets, node.value
-            case ast.AnnAssign() | ast.NamedExpr():
-                targets, value = [node.target], node.value
-            case ast.For():
-                targets, value = [node.target], node.iter
-            case ast.AugAssign():
-                targets, value = [node.target], node.value
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name() as listed, attr="append" | "extend"),
-                args=[item],
-            ):
-                targets, value = [listed], item
-        for target in targets:
-            if isinstance(target, ast.Name) and len(values[target.id]) < _MAX_VALUES:
-                values[target.id] += values.of(value)[:_MAX_VALUES]
-                if not isinstance(value, ast.Constant):
-                    values.computed.add(target.id)
-                if isinstance(value, ast.List) and not isinstance(node, ast.For):
-                    values.lists.add(target.id)
-    values.computed |= _names_bound_again(tree)
-    return values
-
-
-def _names_bound_again(tree: ast.Module) -> set[str]:
-    """Returns the names that are bound twice or more, also by a parameter or in a tuple."""
-    bound: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            bound[node.arg] += 1
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound[node.id] += 1
-    return {name for name, times in bound.items() if times > 1}
-
-
-def _name_of(function: ast.expr) -> str:
-    """Returns the last part of a function's name: `run` for `subprocess.run`."""
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
-
-
-def _module_of(function: ast.expr) -> str | None:
-    """Returns the module in a function's name; "" for a bare name, None for another object."""
-    match function:
-        case ast.Name():
-            return ""
-        case ast.Attribute(value=ast.Name(id=name)):
-            return name
-    return None
-
-
-def _scripts_of_call(call: ast.Call, values: _Values) -> list[str]:
-    is_running = _module_of(call.func) in ("", *_RUNNING_MODULES)
-    if is_running and _name_of(call.func) in _REPLACES_PROCESS:
-        lists = [item for item in call.args if isinstance(item, ast.List | ast.Tuple | ast.Name)]
-        return [shlex.join(values.of(item)) for item in lists[-1:]]
-    if not is_running or _name_of(call.func) not in _RUNNING_FUNCTIONS or not call.args:
-        return []
-    command = call.args[0]
-    is_split = isinstance(command, ast.Call) and _name_of(command.func) == "split"
-    if isinstance(command, ast.List | ast.Tuple) or is_split:
-        return [shlex.join(values.of(command))]
-    if isinstance(command, ast.Name) and command.id in values.lists:
-        return [shlex.join(values.of(command))]
-    if isinstance(command, ast.JoinedStr):  # without the parts that are not known
-        texts = [part.value for part in command.values if isinstance(part, ast.Constant)]
-        return ["".join(map(str, texts))]
-    return values.of(command)
-
-
-def _writes_of_call(call: ast.Call, values: _Values) -> list[str]:
-    name = _name_of(call.func)
-    arguments = call.args
-    if name == "open":
-        is_method = isinstance(call.func, ast.Attribute) and _module_of(call.func) not in (
-            *("io", "codecs", "os"),
-        )
-        modes = [*arguments[0 if is_method else 1 :][:1]]
-        modes += [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
-        if not any(re.search("[wax+]", mode) for node in modes for mode in values.of(node)):
-            return []
-        path = call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
-        return values.of(path or (arguments[0] if arguments else None))
-    if _module_of(call.func) in _WRITING_MODULES:
-        changed = [arguments[n] for n in _WRITING_FUNCTIONS.get(name, ()) if n < len(arguments)]
-        return [path for node in changed for path in values.of(node)]
-    if name in _WRITING_METHODS and isinstance(call.func, ast.Attribute):
-        object_ = call.func.value
-        is_path = name != "replace" or len(arguments) == 1  # text.replace(a, b) changes no file
-        return values.of(object_) if is_path else []
-    return []
-
-
-# --- JavaScript
-
-_TEXT = r"""\s*(['"`])((?:\\.|(?!\1).)*)\1"""
-_WRITES_FILE = re.compile(
-    r"\b(?:writeFile|appendFile|unlink|rm|rename|truncate|rmdir|createWriteStream)(?:Sync)?\("
-    + _TEXT
-)
-_COPIES_FILE = re.compile(
-    r"\b(?:copyFile|rename|cp)(?:Sync)?\([^,]+," + _TEXT,
-)
-_RUNS = re.compile(
-    r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync|execa|Deno\.Command)\(" + _TEXT
-)
-_RUNS_TEMPLATE = re.compile(r"(?<![\w$])\$(?:\([^()`]*\))?`([^`]+)`")  # of Bun, zx and execa
-_RUNS_LIST = re.compile(r"\bBun\.spawn(?:Sync)?\(\s*(?:\{\s*cmd:\s*)?\[([^\]]*)\]")
-_ARGUMENTS = re.compile(r"\s*,\s*(?:\{\s*args:\s*)?\[([^\]]*)\]")
-_LITERAL = re.compile(_TEXT)
-
-
-# a statement of its own, and not the branch of an `if`
-_EXIT_STATEMENT = re.compile(r"(?:\A|[;}])\s*process\.exit\(")
-
-
-def _read_javascript(code: str) -> ProgramText:
-    code = _without_unreachable(without_comments(code, "program.js"))
-    writes = [match[2] for match in (*_WRITES_FILE.finditer(code), *_COPIES_FILE.finditer(code))]
-    edits = [FileEdit(path, is_whole=True, is_shown=False) for path in writes]
-    return ProgramText(list(_scripts_in_javascript(code)), edits)
-
-
-def _without_unreachable(code: str) -> str:
-    """Returns a program up to the first `process.exit()` outside of functions and branches.
-
-    All of it if a function follows, as that may be called before.
-    """
-    plain = _LITERAL.sub(lambda text: re.sub("[{};]", " ", text[0]), code)
-    depth = position = 0
-    for statement in _EXIT_STATEMENT.finditer(plain):
-        between = plain[position : statement.start() + 1]
-        depth += between.count("{") - between.count("}")
-        position = statement.start() + 1
-        if depth == 0:
-            follows_function = re.search(r"\bfunction\b", plain[position:])
-            return code if follows_function else code[: statement.end()]
-    return code
-
-
-def _scripts_in_javascript(code: str) -> Iterator[str]:
-    for run in _RUNS.finditer(code):
-        arguments = _ARGUMENTS.match(code, run.end())
-        words = [word[2] for word in _LITERAL.finditer(arguments[1])] if arguments else []
-        yield " ".join([run[2], shlex.join(words)]).rstrip()
-    for template in _RUNS_TEMPLATE.finditer(code):
-        yield template[1]
-    for listed in _RUNS_LIST.finditer(code):
-        yield shlex.join(word[2] for word in _LITERAL.finditer(listed[1]))
+    return next(call[name].strip() for name in names if call[name] is not None)

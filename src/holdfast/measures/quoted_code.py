@@ -37,10 +37,23 @@ _QUOTED_BY_SUFFIX = {
         rf"(?:\$?@|@\$)\"[^\"]*\"|\$?(?:{_TRIPLE_QUOTED}|{_QUOTED})|'(?:\\.|[^'\\\n])'",
     ),
 }
+# functions of CSS, in a text such as "translateX(4px)"
+_OF_CSS = (
+    r"rgba?|hsla?|hwb|okl(?:ab|ch)|url|var|calc|min|max|minmax|clamp|cubic-bezier"
+    r"|(?:translate|rotate|scale|skew)(?:[XYZ]|3d)?|matrix(?:3d)?|perspective|drop-shadow|blur"
+    r"|brightness|contrast|grayscale|saturate|sepia|hue-rotate"
+)
+# a query, as in "select now() from a"
+_QUERY = re.compile(
+    r"\A\W*(?:select\s+(?!from\b).+?\sfrom\s+\w|insert\s+into\s|update\s.+?\sset\s.+?="
+    r"|delete\s+from\s|create\s+(?:table|view|(?:unique\s+)?index|trigger)\s|alter\s+table\s"
+    r"|with\s+\w+\s+as\s*\()",
+    re.IGNORECASE | re.DOTALL,
+)
 # a call, an import, or a member of what a program uses: `print(`, `import os`, `console.log`;
 # `rgb(0, 0, 0)` and `NOW()` are none
 _NAMED_CODE = re.compile(
-    r"(?<![\w$.!:])(?!(?:rgba?|hsla?|url|var|calc|min|max|clamp|[A-Z_]+)\()[.:]*+[\w$][\w$.:!]*+\("
+    rf"(?<![\w$.!:-])(?!(?:{_OF_CSS}|[A-Z_]+)\()[.:]*+[\w$][\w$.:!]*+\("
     r"|^[ \t]*(?:import|from|export|using|package)\b[^\n]*"
     r"|(?<![\w$.])(?:console|process|os|sys|fmt|log|logging|Math|JSON|System|Console)\.\w+",
     re.MULTILINE,
@@ -78,6 +91,8 @@ def _blank_code(quoted: re.Match[str], marks_holes: bool) -> str:
         marks_holes: whether every text may have holes, which begin with a mark, such as `${`.
     """
     text = quoted[0]
+    if _QUERY.match(text):
+        return text
     prefix = quoted.groupdict().get("prefix") or ""
     if "f" in prefix.lower() or text.startswith(("`", "$", "@$")):
         parts = _HOLE.split(text)

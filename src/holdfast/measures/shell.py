@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Reading, ShellCommand, readings_of
 from holdfast.measures.command_wrappers import runs_elsewhere
+from holdfast.measures.fish_scripts import bash_of_fish
 from holdfast.measures.git_aliases import alias_defined_by, alias_removed_by, script_of_alias
 from holdfast.measures.inner_scripts import POWERSHELLS, SHELLS, script_in
-from holdfast.measures.other_shells import bash_of_fish, bash_of_powershell
-from holdfast.measures.program_texts import ProgramText, file_run_by, read_program
+from holdfast.measures.powershell_scripts import bash_of_powershell
+from holdfast.measures.program_effects import ProgramEffects
+from holdfast.measures.program_texts import file_run_by, read_program
 from holdfast.measures.run_targets import script_of_target
 from holdfast.measures.shell_words import MAX_LISTED, ShellState, assign, document_text, words_of
 from holdfast.measures.unreachable_code import unreachable_nodes
@@ -79,7 +81,7 @@ def _read(script: str, shell: ShellState) -> list[ShellCommand]:
     commands: list[ShellCommand] = []
     at_exit: list[ShellCommand] = []
     folders: dict[tuple[int, ...], str] = {(): shell.folder}
-    unreachable = unreachable_nodes(root)
+    unreachable = unreachable_nodes(root, returns=shell.returns)
     redirects, last_of_groups = _redirects_by_command(root, unreachable)
     statements = _statements(root, unreachable)
     for node, subshells in sorted(statements, key=lambda statement: _end_of(statement[0])):
@@ -521,7 +523,7 @@ def known_output(words: Sequence[str], text: str | None) -> str | None:
         if any(map(_UNKNOWN_TEXT.search, lines)):
             return None
         text = _formatted(lines) if program == "printf" else " ".join(lines)
-        return text.replace("\\n", "\n")
+        return text.replace("\\n", "\n").replace("\\t", "\t")
     return None
 
 
@@ -581,7 +583,11 @@ def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> l
         is_same_shell = words[0] in (".", "source")
         script = _InnerScript(
             "\n".join(program.scripts) or _script_run_by(command, shell),
-            shell.inside(arguments, is_new=not is_same_shell),
+            shell.inside(
+                arguments,
+                is_new=not is_same_shell,
+                returns=is_same_shell or words[0] in _RETURNING_SHELLS,
+            ),
             is_same_shell,
         )
     inner = _read_inside(script.text, script.state)
@@ -591,6 +597,7 @@ def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> l
 
 
 _IN_THE_SAME_SHELL = ("eval", "trap")
+_RETURNING_SHELLS = ("sh", "dash", "ash", "ksh", "zsh", "fish")  # `return` ends a script of theirs
 
 
 def _script_in_shell(
@@ -605,11 +612,15 @@ def _script_in_shell(
     if text is not None:
         text = _as_bash(text, innermost[0])
         is_same_shell = innermost[0] in _IN_THE_SAME_SHELL
-        state = shell.inside(_arguments_of(innermost, text), is_new=not is_same_shell)
+        state = shell.inside(
+            _arguments_of(innermost, text),
+            is_new=not is_same_shell,
+            returns=None if is_same_shell else innermost[0] in _RETURNING_SHELLS,
+        )
         return _InnerScript(text, state, is_same_shell)
     called = innermost if words[0] == "time" else words
     if body := shell.functions.get(called[0]):
-        state = shell.inside(called[1:], without=called[0])
+        state = shell.inside(called[1:], without=called[0], returns=True)
         return _InnerScript(body, state, is_same_shell=True, is_function=True)
     if alias := shell.aliases.get(words[0]):
         text = " ".join([alias, *map(shlex.quote, words[1:])])
@@ -617,7 +628,7 @@ def _script_in_shell(
     return None
 
 
-def _program_of(command: ShellCommand, shell: ShellState) -> tuple[ProgramText, Sequence[str]]:
+def _program_of(command: ShellCommand, shell: ShellState) -> tuple[ProgramEffects, Sequence[str]]:
     """Returns the Python or JavaScript program that a command runs, and the command's arguments."""
     words = command.arguments
     if file := file_run_by(words):

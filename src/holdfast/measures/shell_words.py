@@ -33,6 +33,9 @@ class ShellState:
     # the texts that were written to files, by the path of the file
     documents: dict[str, str] = field(default_factory=dict)
     folder: str = ""  # the working folder; relative to the script's first, if that is not known
+    # whether `return` ends the script: that of a function, a file that is sourced, or a shell other
+    # than Bash, which goes on
+    returns: bool = False
     # how many more scripts may be read inside this one, in a list that all of them share
     left: list[int] = field(default_factory=lambda: [_MAX_INNER_SCRIPTS])
 
@@ -55,7 +58,12 @@ class ShellState:
             self.documents[path or whole] = text
 
     def inside(
-        self, arguments: Sequence[str] | None = None, *, without: str = "", is_new: bool = False
+        self,
+        arguments: Sequence[str] | None = None,
+        *,
+        without: str = "",
+        is_new: bool = False,
+        returns: bool | None = None,
     ) -> "ShellState":
         """Returns the state in which a script within this one begins.
 
@@ -63,6 +71,8 @@ class ShellState:
             arguments: of the function or the script; None for a script that has those around it.
             without: a function or an alias that means something else inside.
             is_new: whether another shell runs the script, which has the functions only.
+            returns: whether `return` ends the script; None for one in which it does what it does
+                around it.
         """
         variables = {} if is_new else dict(self.variables)
         lists = {} if is_new else dict(self.lists)
@@ -80,6 +90,7 @@ class ShellState:
             lists=lists,
             functions=functions,
             aliases={} if is_new else aliases,
+            returns=self.returns if returns is None else returns,
         )
 
     def take_over(self, inner: "ShellState") -> None:

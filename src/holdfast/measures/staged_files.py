@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from holdfast.measures.actions import Action
 from holdfast.measures.agent_tools import DELETES
 from holdfast.measures.command_options import ParsedOptions, options_of
+from holdfast.measures.path_globs import may_be_folder
 from holdfast.measures.pathspecs import (
     EVERYTHING,
     EXCLUDED,
@@ -19,7 +20,6 @@ from holdfast.measures.pathspecs import (
     is_in,
     is_in_any,
     listed_paths,
-    may_be_folder,
     names_everything,
     operands_in,
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.measures.patterns import matches
+from holdfast.measures.patterns import composed, matches
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class ToolCall:
     # the session's working folder at the call, and at its first call; "" if the log names none
     folder: str = field(default="", compare=False)
     first_folder: str = field(default="", compare=False)
+    # the branch of Git that was checked out before the call; "" if the log does not show it
+    branch: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ class When:
             user: the user's message before it.
             role: of the message that the turn's last text answers.
         """
-        if self.user and not matches(self.user, user, "i"):
+        if self.user and not matches(composed(self.user), composed(user), "i"):
             return False
-        if self.reply and not matches(self.reply, turn.text, "i"):
+        if self.reply and not matches(composed(self.reply), composed(turn.text), "i"):
             return False
         if self.tool and not any(fnmatch.fnmatchcase(call.name, self.tool) for call in turn.calls):
             return False

@@ -67,10 +67,14 @@ _BY_COMMAND = {
 }
 
 
-def unreachable_nodes(root: "Node") -> set[int]:
+def unreachable_nodes(root: "Node", *, returns: bool) -> set[int]:
     """Returns the ids of the statements of a script that never run.
 
     A script with a syntax error has none, as its parts are not known.
+
+    Args:
+        returns: whether a `return` outside of functions ends the script; in a script that Bash
+            runs, rather than sources, it fails.
     """
     if root.has_error or not _MAY_LEAVE.search(_text(root)):
         return set()
@@ -81,7 +85,7 @@ def unreachable_nodes(root: "Node") -> set[int]:
         nodes += node.children
         if node.type in _SUBSTITUTIONS:
             scripts.append(node)
-    analysis = _Analysis()
+    analysis = _Analysis(returns=returns)
     for script in scripts:
         analysis.run_all(script.children)
     return analysis.unreachable
@@ -90,8 +94,9 @@ def unreachable_nodes(root: "Node") -> set[int]:
 class _Analysis:
     """Goes through the statements of a script in the order in which they may run."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, returns: bool) -> None:
         self.unreachable: set[int] = set()
+        self._returns = returns
         self._functions: dict[str, Node] = {}  # their bodies, by their names
         self._outcomes: dict[int, _Outcome] = {}  # of the functions, by the ids of their bodies
         self._depth = 0
@@ -132,7 +137,10 @@ class _Analysis:
                 return _Outcome(not inner.succeeds if is_known else None, inner.leaves)
             case "redirected_statement":
                 body = node.child_by_field_name("body")
-                return _Outcome(leaves=self._run(body).leaves) if body is not None else _SUCCEEDS
+                if body is None:
+                    return _SUCCEEDS
+                inner = self._run(body)  # what succeeds may fail by its redirection
+                return _Outcome(False if inner.succeeds is False else None, inner.leaves)
             case "list":
                 return self._run_list(node)
             case "pipeline":  # each part runs in a subshell
@@ -170,13 +178,15 @@ class _Analysis:
         if program == "test":
             return _outcome_of_test(f"[ {' '.join(words)} ]")
         outcome = _BY_COMMAND.get(program, _UNKNOWN)
+        if outcome.leaves is _Leaves.FUNCTION and not self._returns:
+            return _FAILS
         return _UNKNOWN if outcome.leaves is _Leaves.LOOP and not self._loops else outcome
 
     def _call(self, body: "Node") -> _Outcome:
         """Runs a function. Its unreachable statements are found when its body is read by itself."""
         if body.id not in self._outcomes:
             self._outcomes[body.id] = _UNKNOWN  # of a function that calls itself
-            inner = _Analysis()
+            inner = _Analysis(returns=True)
             inner._functions, inner._outcomes = self._functions, self._outcomes
             inner._depth = self._depth
             if inner._run(body).leaves is _Leaves.SHELL:

@@ -31,6 +31,7 @@ from holdfast.transcripts.content_blocks import (
 )
 from holdfast.transcripts.injected import enclosing_element
 from holdfast.transcripts.json_fields import list_or_empty
+from holdfast.transcripts.refused_calls import is_refusal_by_framework
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -198,7 +199,7 @@ def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
         if isinstance(output, Mapping) and "content" in output:  # some versions of Codex
             output = output["content"]
         unread = kinds_without_text(output)
-        yield from message_events("tool", text_of(output), call_id=id_of(item), unread=unread)
+        yield _returned(text_of(output), id_of(item), unread)
     elif kind in HIDDEN_TYPES:
         return
     else:
@@ -238,9 +239,17 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
     unread = (*parts.unread, *_attachments_of(item))
     if parts.others and not (text or calls):  # it has nothing but results and summaries
         yield from with_unread(others, unread)
+    elif role == "tool":
+        yield from [*others, _returned(text, id_of(item), unread)]
     else:
         yield from others
         yield from message_events(role, text, calls, id_of(item), is_cut(item), unread)
+
+
+def _returned(text: str, call_id: str, unread: tuple[str, ...]) -> Event:
+    """Returns the result of a call."""
+    is_refusal = is_refusal_by_framework(text)
+    return Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal, unread=unread)
 
 
 def _without_calls(text: str) -> tuple[str, list[ToolCall]]:

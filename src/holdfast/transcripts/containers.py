@@ -38,6 +38,7 @@ from holdfast.transcripts.databases import read_database
 from holdfast.transcripts.finding import TAR_SUFFIXES, is_json_log, is_unread_in_archives
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
 from holdfast.transcripts.parsing import (
+    begins_document,
     in_windows_1252,
     load_json,
     may_be_document,
@@ -105,7 +106,7 @@ def is_text(path: Path) -> bool:
 def is_lines(path: Path) -> bool:
     """Whether a log is uncompressed UTF-8 text with a value in each line."""
     is_other = path.name.lower().endswith((*_MARKDOWN, *_COMPRESSED)) or may_be_document(path)
-    return is_text(path) and not is_other and not _is_utf16(path)
+    return is_text(path) and not (is_other or _is_utf16(path) or _begins_document(path))
 
 
 def files_of(path: Path) -> list[Path]:
@@ -134,7 +135,7 @@ def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
     if name.endswith(_MARKDOWN):
         return _read_markdown(path)
     utf16_text = _utf16_text(path)
-    if may_be_document(path):
+    if may_be_document(path) or _begins_document(path):
         if utf16_text is not None:
             return parse(path, utf16_text) if utf16_text.strip() else iter(())
         text, problem = _text_of(path)
@@ -170,6 +171,15 @@ def _is_utf16(path: Path) -> bool:
     """Whether a file begins with the byte order mark of UTF-16; False if it cannot be opened."""
     with contextlib.suppress(OSError), path.open("rb") as file:  # reading the text reports it
         return file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return False
+
+
+def _begins_document(path: Path) -> bool:
+    """Whether an uncompressed file begins as a JSON document, whatever its name says."""
+    if path.name.lower().endswith(_COMPRESSED):
+        return False
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return begins_document(file.read(100).decode("utf-8-sig", "replace"))
     return False
 
 

@@ -13,7 +13,10 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.json_fields import at
-from holdfast.transcripts.refused_calls import is_refusal_by_claude_code
+from holdfast.transcripts.refused_calls import (
+    is_refusal_by_claude_code,
+    is_refusal_by_framework,
+)
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
@@ -276,7 +279,8 @@ def _read_gemini(part: Mapping[str, Any]) -> list[ContentBlock] | None:
         return [read_call(call)]
     response = first_of(part, "functionResponse", "function_response")
     if isinstance(response, Mapping):
-        return [ToolResult(_text_of_response(response.get("response")), id_of(response))]
+        text = _text_of_response(response.get("response"))
+        return [ToolResult(text, id_of(response), is_refusal_by_framework(text))]
     code = first_of(part, "executableCode", "executable_code")
     if isinstance(code, Mapping):
         arguments = {"code": code.get("code")}

@@ -1,32 +1,33 @@
-"""Reads the dialogs in databases as JSON: of Cursor, of its agent, and of opencode.
+"""Reads the dialogs in databases of coding agents and of libraries as JSON.
 
 For example:
 
-    state.vscdb, store.db -> the messages that are shown, and the context that the model saw
-    opencode.db           -> {"info": ..., "messages": [...]}, as `opencode export` writes it
+    opencode.db            -> {"info": ..., "messages": [...]}, as `opencode export` writes it
+    sessions.db of Goose   -> {"id": ..., "conversation": [...]}, as `goose session export` does
+    session.db of the ADK  -> {"appName": ..., "events": [...]}
+    agent_messages         -> {"agent_session": ..., "items": [...]}
+
+The program is known by its tables. Cursor's are read in `cursor_databases.py`.
 """
 
-import base64
-import json
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, shortened
 from holdfast.plurals import count_of
+from holdfast.transcripts.cursor_databases import (
+    cursor_agent_dialog,
+    cursor_chats,
+    cursor_dialogs,
+)
 from holdfast.transcripts.parsing import load_json
 from holdfast.transcripts.reader import Located, Unread
-from holdfast.transcripts.transcript import Malformed
-from holdfast.validation.json_values import fields_of, text_or_empty
+from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
-
-_CHATS = "workbench.panel.aichat.view.aichat.chatdata"  # Cursor's key before it had a composer
-# The fields of a message that Cursor's reader needs. The others hold the context that the model
-# saw, often megabytes of it.
-_BUBBLE_FIELDS = ("bubbleId", "type", "text", "toolFormerData")
 
 
 def read_database(path: Path) -> Iterator[Located | Unread]:
@@ -41,19 +42,7 @@ def read_database(path: Path) -> Iterator[Located | Unread]:
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:
             database.text_factory = lambda data: data.decode("utf-8", "replace")
-            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-            if {"session", "message", "part"} <= tables or "session_message" in tables:
-                yield from _opencode_sessions(path, database, tables)
-            elif {"blobs", "meta"} <= tables:
-                yield from _cursor_agent_dialog(path, database)
-            elif not tables & {"cursorDiskKV", "ItemTable"}:
-                yield Unread(f"{path} is a database of neither Cursor nor opencode")
-            if "ItemTable" in tables:
-                query = "SELECT value FROM ItemTable WHERE key = ?"
-                for (value,) in database.execute(query, (_CHATS,)):
-                    yield load_json(f"{path}, chats", value)
-            if "cursorDiskKV" in tables:
-                yield from _cursor_dialogs(path, database)
+            yield from _dialogs_in(path, database)
     except sqlite3.Error as error:
         raise UsageError(
             f"{path} cannot be read as a database of SQLite ({error}); give it whole, and close the"
@@ -61,106 +50,42 @@ def read_database(path: Path) -> Iterator[Located | Unread]:
         ) from error
 
 
-def _cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unread]:
-    """Reads the dialogs ("composers").
-
-    Each has the messages that are shown ("bubbles"), by their ids, and those of its context.
-    """
-
-    def find_blob(name: str) -> bytes | None:
-        query = "SELECT value FROM cursorDiskKV WHERE key = ?"
-        return _bytes_in(database.execute(query, (f"agentKv:blob:{name}",)).fetchone())
-
-    has_states = False
-    query = "SELECT key, value FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
-    for key, value in database.execute(query).fetchall():
-        name = str(key).partition(":")[2]
-        composer = load_json(f"{path}, composer {name}", value)
-        if isinstance(composer, Unread):
-            yield composer
-            continue
-        bubbles: dict[str, Any] = {}
-        rows = database.execute(
-            "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY key",
-            (f"bubbleId:{name}:", f"bubbleId:{name};"),  # ";" follows ":"
-        )
-        for bubble_key, text in rows:
-            bubble = load_json(f"{path}, {bubble_key}", text)
-            if isinstance(bubble, Unread):
-                yield bubble
-            elif fields := fields_of(bubble.value):
-                identity = str(bubble_key).rpartition(":")[2]
-                bubbles[identity] = {n: fields[n] for n in _BUBBLE_FIELDS if n in fields}
-        value = {"composerData": composer.value, "bubbles": bubbles}
-        state = text_or_empty(fields_of(composer.value).get("conversationState"))
-        if encoded := state.removeprefix("~"):
-            has_states = True
-            context = _context(composer.source, encoded, find_blob)
-            if isinstance(context, Unread):
-                yield context
-            else:
-                value["context"] = context
-        yield Located(composer.source, value)
-    if not has_states:
-        yield from _unclaimed_messages(path, database)
-
-
-def _unclaimed_messages(path: Path, database: "Connection") -> Iterator[Unread]:
-    """Says how many messages of an agent there are, to which no dialog refers."""
-    rows = database.execute(
-        "SELECT count(*) FROM cursorDiskKV WHERE key >= 'agentKv:blob:' AND key < 'agentKv:blob;'"
-    )
-    if messages := rows.fetchone()[0]:
+def _dialogs_in(path: Path, database: "Connection") -> Iterator[Located | Unread]:
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+    if {"session", "message", "part"} <= tables or "session_message" in tables:
+        yield from _opencode_sessions(path, database, tables)
+    elif {"blobs", "meta"} <= tables:
+        yield from cursor_agent_dialog(path, database)
+    elif tables & {"ItemTable", "cursorDiskKV"}:
+        if "ItemTable" in tables:
+            yield from cursor_chats(path, database)
+        if "cursorDiskKV" in tables:
+            yield from cursor_dialogs(path, database)
+    elif "content_json" in _columns(database, "messages"):
+        yield from _goose_sessions(path, database)
+    elif "agent_messages" in tables:
+        yield from _agents_sdk_sessions(path, database, tables)
+    elif "invocation_id" in _columns(database, "events"):
+        yield from _adk_sessions(path, database)
+    else:
         yield Unread(
-            f"{path}: left out {count_of(messages, 'message')} of an agent (agentKv:blob), because"
-            " no dialog refers to them"
+            f"{path} is a database of none of Cursor, opencode, Goose, OpenAI's Agents SDK and"
+            " Google's ADK"
         )
 
 
-def _context(
-    source: str, encoded: str, find_blob: Callable[[str], bytes | None]
-) -> dict[str, Any] | Unread:
-    """Reads the context of a dialog, whose state is written in base64."""
-    try:
-        padded = encoded + "=" * (-len(encoded) % 4)
-        return _read_state(base64.b64decode(padded, validate=True), find_blob)
-    except (Malformed, ValueError):
-        return Unread(f"{source}: its context (conversationState) is in no known form")
+def _columns(database: "Connection", table: str) -> list[str]:
+    """Returns the names of a table's columns; [] if there is no such table."""
+    return [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
 
 
-def _cursor_agent_dialog(path: Path, database: "Connection") -> Iterator[Located | Unread]:
-    """Reads the dialog of a `store.db`: the messages in the context of Cursor's agent."""
-
-    def find_blob(name: str) -> bytes | None:
-        query = "SELECT data FROM blobs WHERE id = ?"
-        return _bytes_in(database.execute(query, (name,)).fetchone())
-
-    row = database.execute("SELECT value FROM meta WHERE key = '0'").fetchone()
-    try:
-        text = bytes.fromhex(row[0]) if row else b""
-    except (TypeError, ValueError):
-        text = row[0]
-    info = load_json(f"{path}, its entry in meta", text)
-    if isinstance(info, Unread):
-        yield info
-        return
-    root = text_or_empty(fields_of(info.value).get("latestRootBlobId"))
-    state = find_blob(root) if root.isascii() else None  # a hash in hexadecimal
-    if state is None:
-        yield Unread(f"{path}: its dialog (latestRootBlobId) is empty or missing")
-        return
-    try:
-        yield Located(str(path), {"context": _read_state(state, find_blob)})
-    except Malformed as error:
-        yield Unread(f"{path}: {error}")
+def _rows_as_dicts(database: "Connection", table: str, order: str) -> Iterator[dict[str, Any]]:
+    names = _columns(database, table)
+    for row in database.execute(f"SELECT * FROM {table} ORDER BY {order}"):
+        yield dict(zip(names, row, strict=True))
 
 
-def _bytes_in(row: tuple[Any, ...] | None) -> bytes | None:
-    """Returns the bytes or the text in a row; None without a row, or if it has another type."""
-    value = row[0] if row else None
-    if isinstance(value, str):
-        return value.encode()
-    return value if isinstance(value, bytes) else None
+# --- opencode
 
 
 def _opencode_sessions(
@@ -204,9 +129,7 @@ def _session_infos(database: "Connection", tables: Set[str]) -> dict[str, dict[s
     infos: dict[str, dict[str, Any]] = {}
     for table in ("session", "session_v2"):
         if table in tables:
-            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-            for row in database.execute(f"SELECT * FROM {table}"):
-                info = dict(zip(columns, row, strict=True))
+            for info in _rows_as_dicts(database, table, "rowid"):
                 infos[str(info.get("id"))] = info
     return infos
 
@@ -246,83 +169,123 @@ def _messages_of_version_2(
             yield {**fields_of(message.value), "id": identity, "type": kind}
 
 
-# --- The state of a dialog of Cursor's agent, from which its context can be put together
-#
-# Cursor keeps the messages that the model sees apart from those that it shows. Each is a JSON text,
-# stored under its SHA-256 hash: in the rows `agentKv:blob:...` of `state.vscdb`, or in the table
-# `blobs` of the agent's `store.db`. A state is a message of Protocol Buffers. It lists the hashes
-# of the messages in its field 1, and refers in field 8 to all turns of the dialog, including those
-# that a summary has replaced in the context.
-
-_MESSAGES = 1  # the fields of a state
-_TURNS = 8
-_HASH_LENGTH = 32  # of SHA-256, in bytes
-# how Protocol Buffers writes the value of a field
-_VARINT = 0
-_EIGHT_BYTES = 1
-_LENGTH_DELIMITED = 2
-_FOUR_BYTES = 5
-_LENGTHS = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
+# --- Goose
 
 
-def _read_state(state: bytes, find_blob: Callable[[str], bytes | None]) -> dict[str, Any]:
-    """Puts together the context of a dialog, in the form that Cursor's reader takes.
+def _goose_sessions(path: Path, database: "Connection") -> Iterator[Located | Unread]:
+    """Reads the sessions in Goose's `sessions.db`, in the form of its exports."""
+    sessions: dict[str, dict[str, Any]] = {}
+    if "id" in _columns(database, "sessions"):
+        for row in _rows_as_dicts(database, "sessions", "rowid"):
+            names = ("id", "name", "working_dir", "session_type")
+            sessions[str(row["id"])] = {name: row[name] for name in names if name in row}
+    dialogs: dict[str, list[dict[str, Any]]] = {}
+    for row in _rows_as_dicts(database, "messages", "created_timestamp, id"):
+        name = str(row["session_id"])
+        source = f"{path}, session {name}, message {row['id']}"
+        content = load_json(source, row["content_json"])
+        metadata = load_json(source, row.get("metadata_json") or "{}")
+        if isinstance(content, Unread):
+            yield content
+            continue
+        message = {"role": row["role"], "content": content.value}
+        message |= {"id": row.get("message_id"), "created": row["created_timestamp"]}
+        if isinstance(metadata, Located):
+            message["metadata"] = metadata.value
+        dialogs.setdefault(name, []).append(message)
+    for name, messages in dialogs.items():
+        session = {"id": name, "working_dir": "", **sessions.get(name, {})}
+        yield Located(f"{path}, session {name}", {**session, "conversation": messages})
 
-    Args:
-        find_blob: returns the blob of a hash, given in hexadecimal; None if there is none.
 
-    Returns:
-        The `messages` of the context, how many are `missing` from the store and how many `unread`
-        because they are not JSON, and the number of `turns` that are shown.
+# --- OpenAI's Agents SDK
 
-    Raises:
-        Malformed: the state cannot be read.
+
+def _agents_sdk_sessions(
+    path: Path, database: "Connection", tables: Set[str]
+) -> Iterator[Located | Unread]:
+    """Reads the sessions of the Agents SDK: lists of items of the Responses API.
+
+    A session with branches (`AdvancedSQLiteSession`) is read along the branch that was written to
+    last, and the items that are only in others are counted.
     """
-    messages: list[Any] = []
-    missing = unread = turns = 0
-    for field, value in _fields_of(state):
-        turns += field == _TURNS
-        if field != _MESSAGES:
-            continue
-        may_be_hash = len(value) == _HASH_LENGTH  # or a message of this length
-        blob = find_blob(value.hex()) if may_be_hash else None
-        try:
-            messages.append(json.loads(value if blob is None else blob))
-        except (ValueError, RecursionError):
-            if may_be_hash and blob is None:
-                missing += 1
+    sessions: dict[str, list[tuple[int, str]]] = {}
+    query = "SELECT session_id, id, message_data FROM agent_messages ORDER BY id"
+    for name, number, data in database.execute(query):
+        sessions.setdefault(str(name), []).append((number, data))
+    for name, rows in sessions.items():
+        source = f"{path}, session {name}"
+        if "message_structure" in tables:
+            active = _last_branch(database, name)
+            left_out = len(rows)
+            rows = [row for row in rows if row[0] in active] if active else rows
+            left_out -= len(rows)
+            if left_out:
+                items = count_of(left_out, "item")
+                yield Unread(f"{source}: left out {items} of branches that were given up")
+        items: list[Any] = []
+        for number, data in rows:
+            item = load_json(f"{source}, item {number}", data)
+            if isinstance(item, Unread):
+                yield item
+            elif "__enc__" in fields_of(item.value):
+                yield Unread(f"{item.source} is encrypted")
             else:
-                unread += 1
-    return {"messages": messages, "missing": missing, "unread": unread, "turns": turns}
+                items.append(item.value)
+        if items:
+            yield Located(source, {"agent_session": name, "items": items})
 
 
-def _fields_of(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields the length-delimited fields of a Protocol Buffers message: number and value."""
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
-        field, form = key >> 3, key & 7
-        if form == _VARINT:
-            _, position = _varint(message, position)
-            continue
-        length = _LENGTHS.get(form)
-        if form == _LENGTH_DELIMITED:
-            length, position = _varint(message, position)
-        if length is None or position + length > len(message):
-            raise Malformed("its state is not a message of Protocol Buffers")
-        if form == _LENGTH_DELIMITED:
-            yield field, message[position : position + length]
-        position += length
+def _last_branch(database: "Connection", session: str) -> set[int]:
+    """Returns the ids of the items on the branch of a session that was written to last."""
+    query = (
+        "SELECT message_id FROM message_structure WHERE session_id = ?1 AND branch_id ="
+        " (SELECT branch_id FROM message_structure WHERE session_id = ?1 ORDER BY id DESC LIMIT 1)"
+    )
+    return {number for (number,) in database.execute(query, (session,))}
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Reads a number of variable length; returns it, and the position after it."""
-    number = shift = 0
-    while position < len(message):
-        byte = message[position]
-        number |= (byte & 0x7F) << shift
-        position += 1
-        shift += 7
-        if byte < 0x80:
-            return number, position
-    raise Malformed("its state is not a message of Protocol Buffers")
+# --- Google's Agent Development Kit
+
+
+def _adk_sessions(path: Path, database: "Connection") -> Iterator[Located | Unread]:
+    """Reads the sessions of the ADK's session services.
+
+    Its versions before 1.22 have a column for each field of an event, and the actions, among them
+    summaries and rewinds, as pickled objects, which are not read.
+    """
+    columns = _columns(database, "events")
+    sessions: dict[tuple[str, str, str], list[Any]] = {}
+    is_pickled = "event_data" not in columns
+    for row in _rows_as_dicts(database, "events", "timestamp, rowid"):
+        source = f"{path}, event {shortened(row.get('id'))}"
+        if is_pickled:
+            event = Located(source, _adk_event(row))
+        else:
+            loaded = load_json(source, row["event_data"])
+            if isinstance(loaded, Unread):
+                yield loaded
+                continue
+            ids = {"id": row["id"], "invocation_id": row["invocation_id"]}
+            event = Located(source, {**fields_of(loaded.value), **ids})
+        key = (str(row["app_name"]), str(row["user_id"]), str(row["session_id"]))
+        sessions.setdefault(key, []).append(event.value)
+    if is_pickled and sessions:
+        yield Unread(
+            f"{path}: left out the actions of its events, such as summaries and rewinds, which this"
+            " version of the ADK pickled"
+        )
+    for (app, user, name), events in sessions.items():
+        session = {"appName": app, "userId": user, "id": name, "events": events}
+        yield Located(f"{path}, session {name}", session)
+
+
+def _adk_event(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns an event from a row that has a column for each of its fields."""
+    event: dict[str, Any] = {"id": row["id"], "invocation_id": row["invocation_id"]}
+    for name in ("author", "branch", "error_message"):
+        event[name] = row.get(name)
+    for name in ("content", "input_transcription", "output_transcription"):
+        loaded = load_json(name, row.get(name) or "null")
+        event[name] = loaded.value if isinstance(loaded, Located) else None
+    return {**event, "partial": bool(row.get("partial"))}

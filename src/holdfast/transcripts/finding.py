@@ -19,7 +19,10 @@ _LOG_SUFFIXES = (
     *TAR_SUFFIXES,
 )
 # other files in a folder are logs only if they have the name that their program gives to logs
-_LOG_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "store.db", "opencode.db")
+_LOG_NAMES = (
+    *(".aider.chat.history.md", "cursor_*.md", "state.vscdb", "store.db", "opencode.db"),
+    *("sessions.db", "session.db"),  # of Goose, and of Google's ADK
+)
 # archives and compressed files of other kinds
 _UNSUPPORTED_SUFFIXES = tuple(".br .lz4 .7z .tar.zst".split())
 # files that programs write into the folder of their logs: they repeat the logs, or have no dialog

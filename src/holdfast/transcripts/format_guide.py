@@ -70,6 +70,15 @@ GUIDES = {
         export="`codex exec --json ... > log.jsonl`",
     ),
     "gemini-cli": Guide("Gemini CLI's sessions", (Place(home=".gemini/tmp/*/chats/session-*"),)),
+    "gemini-cli-stream": Guide(
+        "the output of `gemini --output-format stream-json`",
+        export="`gemini --output-format stream-json -p ... > log.jsonl`",
+    ),
+    "goose": Guide(
+        "Goose's database, its older files `*.jsonl`, or an exported session",
+        (Place(home=".local/share/goose/sessions/sessions.db"),),
+        "or `goose session export --format json > session.json`",
+    ),
     "cline": Guide(
         "tasks of Cline and Roo Code (`api_conversation_history.json`), and Cline's sessions",
         (
@@ -143,6 +152,10 @@ GUIDES = {
     "responses": Guide(
         "`input`, `output` and `instructions` of the Responses API, or a list of its items"
     ),
+    "openai-agents": Guide(
+        "databases of sessions of OpenAI's Agents SDK (`SQLiteSession` and its kind)",
+        (Place(folder="*.db or *.sqlite where the program keeps it"),),
+    ),
     "anthropic": Guide('`{"system": ..., "messages": [...]}` with content blocks'),
     "gemini": Guide(
         "`contents` and `systemInstruction` of Gemini's API, perhaps with the `response`"
@@ -155,8 +168,10 @@ GUIDES = {
         export="`ModelMessagesTypeAdapter.dump_json(messages)`",
     ),
     "google-adk": Guide(
-        "sessions and events of Google's Agent Development Kit, and its evaluation sets",
-        export="`adk run --save_session AGENT`, or `session.model_dump_json()`",
+        "sessions and events of Google's Agent Development Kit, its databases, and its evaluation"
+        " sets",
+        (Place(folder=".adk/session.db in the folder of the agent"),),
+        "or `adk run --save_session AGENT`, or `session.model_dump_json()`",
     ),
     "atif": Guide("trajectories in the Agent Trajectory Interchange Format"),
     "litellm": Guide(

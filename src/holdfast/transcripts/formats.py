@@ -18,7 +18,9 @@ from holdfast.transcripts.readers import (
     cursor,
     gemini,
     gemini_cli,
+    gemini_cli_stream,
     google_adk,
+    goose,
     inspect_log,
     jaeger,
     langfuse,
@@ -28,6 +30,7 @@ from holdfast.transcripts.readers import (
     litellm,
     message_lists,
     open_webui,
+    openai_agents,
     openai_responses,
     opencode,
     otel,
@@ -45,6 +48,7 @@ FORMATS: dict[str, Format] = {
     for form in (
         # events of sessions
         gemini_cli.FORMAT,
+        gemini_cli_stream.FORMAT,
         codex.FORMAT,
         codex_exec.FORMAT,
         copilot_cli.FORMAT,
@@ -55,6 +59,7 @@ FORMATS: dict[str, Format] = {
         aider.FORMAT,
         pydantic_ai.FORMAT,
         google_adk.FORMAT,
+        goose.FORMAT,
         # dialogs
         cline.FORMAT,
         opencode.FORMAT,
@@ -63,6 +68,7 @@ FORMATS: dict[str, Format] = {
         chatgpt.FORMAT,
         claude_ai.FORMAT,
         open_webui.FORMAT,
+        openai_agents.FORMAT,
         atif.FORMAT,
         gemini.FORMAT,
         librechat.FORMAT,

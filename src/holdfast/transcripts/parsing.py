@@ -17,6 +17,11 @@ from holdfast.transcripts.reader import Located, Unread, has_messages, is_messag
 _PAGES = ("data", "runs", "loglines")  # the fields in which pages of APIs list their values
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that `text_lines` could not decode
 _NOT_BLANK = re.compile(r"\S")
+_BRACKET = re.compile(r"\s*[\[{][ \t\r]*\n")
+# what may stand around a value: zeros where the computer stopped, byte order marks where files were
+# joined, and the separators of RFC 7464
+_AROUND_VALUES = "\0\ufeff\x1e"
+_FIRST_FIELD = re.compile(r"\{\"[^\"]+\":")
 
 
 def is_bookkeeping_event(value: Any) -> bool:
@@ -27,9 +32,15 @@ def is_bookkeeping_event(value: Any) -> bool:
 
 def parse(path: Path, text: str) -> Iterator[Located | Unread]:
     """Parses the text of a file: a value per line, or those of a JSON document."""
-    if may_be_document(path) and not _is_json_lines(text):
+    is_document = may_be_document(path) and not _is_json_lines(text)
+    if is_document or (begins_document(text) and _documents_or_none(text) is not None):
         return _parse_document(path, text)
     return parse_lines(path, text.split("\n"))
+
+
+def begins_document(text: str) -> bool:
+    """Whether a text begins as a JSON document of several lines: with a bracket on its own."""
+    return _BRACKET.match(text) is not None
 
 
 def may_be_document(path: Path) -> bool:
@@ -56,6 +67,13 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
     entries = [document, *others] if others else _entries_of(document)
     for number, entry in enumerate(entries, start=1):
         yield Located(f"{path}, entry {number}", entry)
+
+
+def _documents_or_none(text: str) -> list[Any] | None:
+    try:
+        return [*_documents_in(text)]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _entries_of(document: Any) -> list[Any]:
@@ -118,7 +136,7 @@ def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Lo
     for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue
-        line = line.strip("\0") or line  # zeros are left where the computer stopped
+        line = line.strip(_AROUND_VALUES) or line
         if not line.isascii() and _NOT_UTF8.search(line):
             text = in_windows_1252(line)
             if not (text and _is_json(text)):
@@ -126,15 +144,22 @@ def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Lo
                 continue
             yield Unread(f"{path}, line {number}: it is not UTF-8, and was read as Windows-1252")
             line = text
+        source = f"{path}, line {number}"
         try:
             for value in _values_on(line):
-                yield Located(f"{path}, line {number}", value)
+                yield Located(source, value)
         except (ValueError, RecursionError) as error:
-            yield Unread(f"{path}, line {number}: it is not JSON: {reason_of(error)}")
+            record = _record_written_again(line)
+            if record is None:
+                yield Unread(f"{source}: it is not JSON: {reason_of(error)}")
+            else:
+                yield Unread(f"{source}: left out a record that was written only in part")
+                yield Located(source, record)
 
 
 def _values_on(line: str) -> list[Any]:
-    """Returns the value on a line, or the several objects that were written at once.
+    """Returns the value on a line; the several objects that were written at once; or the entry of
+    an array that was written a line at a time, whose other lines are `[` and `]`.
 
     Raises:
         ValueError: it is not JSON.
@@ -142,12 +167,26 @@ def _values_on(line: str) -> list[Any]:
     try:
         return [json.loads(line)]
     except ValueError:
-        if not line.lstrip().startswith("{"):
+        entry = line.strip().removeprefix("[").removesuffix("]").strip(" ,")
+        if not entry:
+            return []
+        if not entry.startswith("{"):
             raise
-        try:
-            values = [*_documents_in(line)]
-        except ValueError:
-            values = []
-        if not all(isinstance(value, dict) for value in values) or len(values) < 2:
+        values = _documents_or_none(entry) or []
+        if not values or not all(isinstance(value, dict) for value in values):
             raise
         return values
+
+
+def _record_written_again(line: str) -> Any:
+    """Returns the record at the end of a line that begins with a part of one: a program was
+    stopped while it wrote, and wrote the record or the next one again; None if there is none.
+    """
+    first = _FIRST_FIELD.match(line)
+    start = line.rfind(first[0], 1) if first is not None else -1
+    if start < 0:
+        return None
+    try:
+        return json.loads(line[start:])
+    except (ValueError, RecursionError):
+        return None

@@ -247,6 +247,21 @@ def _unknown_values(path: Path, values: Values, formats: Sequence[Format]) -> It
     yield from unknown_lines(path, unknown_types, stage=1)
 
 
+def _repeated_values(values: Values) -> int:
+    """Returns how many values at the end of a file repeat all those before, once or several times:
+    a log was appended to itself.
+    """
+    first = values[0].value
+    starts = [n for n, (_, value) in enumerate(values) if n and value == first]
+    for length in starts:
+        others = range(length, len(values))
+        if len(values) % length == 0 and all(
+            values[n].value == values[n - length].value for n in others
+        ):
+            return len(others)
+    return 0
+
+
 def _read_format(
     path: Path, name: str, values: Iterable[Located], is_part: bool
 ) -> Iterator[Transcript | Unread]:
@@ -255,6 +270,7 @@ def _read_format(
     try:
         if not (form.streams or form.is_per_value):
             values = list(values)
+            values = values[: len(values) - _repeated_values(values)]
         for part in form.read(values):  # type: ignore[arg-type]
             yield replace(part, format=name) if isinstance(part, Transcript) else part
     except RecursionError:

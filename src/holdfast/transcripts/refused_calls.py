@@ -23,10 +23,34 @@ _BY_CLAUDE_CODE = re.compile(
     re.DOTALL,
 )
 
+# in the results of calls that Gemini CLI did not run
+_BY_GEMINI_CLI = re.compile(
+    r"User did not allow tool call|Tool execution (?:for .{0,80} )?(?:denied by policy|blocked)"
+)
+
+# how the results of calls begin that a person rejected, in LangChain's middleware, OpenAI's Agents
+# SDK and Google's ADK
+_BY_FRAMEWORK = re.compile(
+    r"User rejected the tool call for |Tool execution was not approved\.\Z"
+    r"|\{\"error\": \"This tool call is rejected\.?\""
+)
+
+
+def is_refusal_by_framework(text: str) -> bool:
+    """Whether a result says that a library for agents did not run the call."""
+    return bool(_BY_FRAMEWORK.match(text))
+
 
 def is_refusal_by_claude_code(text: str) -> bool:
     """Whether the text of a result that is an error says that Claude Code did not run the call."""
     return bool(_BY_CLAUDE_CODE.match(text.lstrip()))
+
+
+def is_refusal_by_gemini_cli(text: str) -> bool:
+    """Whether the text of a result that is no success says that Gemini CLI did not run the call:
+    the user, a policy or a hook refused it.
+    """
+    return bool(_BY_GEMINI_CLI.search(text))
 
 
 def refused_calls(path: Sequence[Event]) -> frozenset[int]:

@@ -153,23 +153,30 @@ def call_events(call: ToolCall, result: str | None = None, is_refusal: bool = Fa
 
 
 class WorkingFolder:
-    """The working folder of a session, as far as its log names one, while the session is read."""
+    """The working folder of a session and its branch of Git, as far as its log names them, while
+    the session is read.
+    """
 
     def __init__(self) -> None:
         self._first = ""
         self._current = ""
+        self._branch = ""
 
-    def note(self, folder: Any) -> None:
-        """Takes note of the folder from here on; of nothing that is no path."""
+    def note(self, folder: Any, branch: Any = None) -> None:
+        """Takes note of the folder and the branch from here on; of nothing that is no name."""
         if isinstance(folder, str) and folder:
             self._current = folder
             self._first = self._first or folder
+        if isinstance(branch, str) and branch:
+            self._branch = branch
 
     def of(self, event: Event) -> Event:
-        """Returns an event whose call, if it has one, has the working folder."""
+        """Returns an event whose call, if it has one, has the working folder and the branch."""
         if event.call is None or not self._current:
             return event
-        call = replace(event.call, folder=self._current, first_folder=self._first)
+        call = replace(
+            event.call, folder=self._current, first_folder=self._first, branch=self._branch
+        )
         return replace(event, call=call)
 
 

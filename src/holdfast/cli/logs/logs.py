@@ -160,6 +160,10 @@ def run(arguments: LogsArguments) -> int:
     return _report(arguments, scored, asked, earlier, page, started)
 
 
+def _folder(arguments: LogsArguments) -> Path:
+    return arguments.out or named_folder("logs", arguments.suite)
+
+
 def _check(arguments: LogsArguments, out: Path) -> None:
     """Refuses options that are out of range, or exclude each other, before a file is read."""
     if arguments.min_adherence is not None:
@@ -182,6 +186,15 @@ def _check(arguments: LogsArguments, out: Path) -> None:
     if arguments.label:
         _refuse_unused_with_label(arguments)
         require_terminal()
+
+
+def _refuse_unused_with_label(arguments: LogsArguments) -> None:
+    for name in _UNUSED_WITH_LABEL:
+        if not arguments.is_default(name):
+            raise UsageError(f"{option_of(name)} has no effect with --label; leave it out.")
+
+
+# --- Scoring
 
 
 def _scan(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]) -> Run:
@@ -223,14 +236,15 @@ def _follow(
         return _score_now(arguments, watch, suite, judging)
 
 
-def _folder(arguments: LogsArguments) -> Path:
-    return arguments.out or named_folder("logs", arguments.suite)
+def _score_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
+    """Scores what has been read so far; the new scores replace the earlier ones."""
+    logs = watch.logs()
+    out = _folder(arguments)
+    replace_run(out)
+    return write_scores(logs, suite, out, judging, command_line())
 
 
-def _refuse_unused_with_label(arguments: LogsArguments) -> None:
-    for name in _UNUSED_WITH_LABEL:
-        if not arguments.is_default(name):
-            raise UsageError(f"{option_of(name)} has no effect with --label; leave it out.")
+# --- What is done with the scores
 
 
 def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource) -> int:
@@ -251,21 +265,23 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource)
     return 0
 
 
-def _score_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
-    """Scores what has been read so far; the new scores replace the earlier ones."""
-    logs = watch.logs()
-    out = _folder(arguments)
-    replace_run(out)
-    return write_scores(logs, suite, out, judging, command_line())
+def _ask_for_rules(
+    arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource
+) -> tuple[Run, RecallSample | None]:
+    """Asks the model of `--model` for its rules, and adds its answers to the run.
 
-
-def _rows(arguments: LogsArguments, scored: Run, earlier: Run | None) -> _Rows:
-    min_adherence = arguments.min_adherence
-    rows = adherence(scored, min_adherence=min_adherence, error=arguments.error, before=earlier)
-    has_verdicts = min_adherence is not None or earlier is not None
-    if len(rows) <= _MAX_RULES_SHOWN or has_verdicts:
-        return _Rows(rows, rows)
-    return _Rows(rows, adherence(scored, by_category=True))
+    Returns:
+        The run, and the sample of breaches that were asked about; None if none was.
+    """
+    if arguments.model is None:
+        return scored, None
+    count = min(arguments.ask, total_causes(count_causes(scored)).get("present", 0))
+    if not count:
+        note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
+        return scored, None
+    model = load_asked_model(arguments.model, arguments)
+    with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
+        return ask_recall(scored, logs, suite, model, arguments.ask, bar)
 
 
 def _report(
@@ -300,31 +316,21 @@ def _report(
     return exit_code_of([row.verdict for row in rows.rules])
 
 
+def _rows(arguments: LogsArguments, scored: Run, earlier: Run | None) -> _Rows:
+    min_adherence = arguments.min_adherence
+    rows = adherence(scored, min_adherence=min_adherence, error=arguments.error, before=earlier)
+    has_verdicts = min_adherence is not None or earlier is not None
+    if len(rows) <= _MAX_RULES_SHOWN or has_verdicts:
+        return _Rows(rows, rows)
+    return _Rows(rows, adherence(scored, by_category=True))
+
+
 def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
     """Writes the summary and the page."""
     min_adherence = arguments.min_adherence
     write_logs_summary(scored, rows.rules, min_adherence, arguments.error)
     html = logs_page(scored, rows.rules, rows.shown, min_adherence)
     write_whole(page, html, f"another place with {page_option(arguments)}")
-
-
-def _ask_for_rules(
-    arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource
-) -> tuple[Run, RecallSample | None]:
-    """Asks the model of `--model` for its rules, and adds its answers to the run.
-
-    Returns:
-        The run, and the sample of breaches that were asked about; None if none was.
-    """
-    if arguments.model is None:
-        return scored, None
-    count = min(arguments.ask, total_causes(count_causes(scored)).get("present", 0))
-    if not count:
-        note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
-        return scored, None
-    model = load_asked_model(arguments.model, arguments)
-    with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
-        return ask_recall(scored, logs, suite, model, arguments.ask, bar)
 
 
 def _print_problems(problems: Sequence[str]) -> None:

@@ -176,7 +176,7 @@ class _Session:
         payload = fields.get("payload")
         events: list[Event] = []
         if kind in ("session_meta", "turn_context"):
-            self._folder.note(at(payload, "cwd"))
+            self._folder.note(at(payload, "cwd"), at(payload, "git", "branch"))
         if kind == "session_meta" and isinstance(payload, Mapping):
             events = self._read_prompt(payload)
         elif kind == "compacted":

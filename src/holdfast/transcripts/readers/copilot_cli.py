@@ -149,7 +149,8 @@ class _Dialog:
         """Adds an event of the log; yields notes on what is left out or not known."""
         self.tips[logged.id] = self.tree.tip
         if logged.kind == "session.start":
-            self.folder.note(at(logged.data, "context", "cwd"))
+            context = at(logged.data, "context")
+            self.folder.note(at(context, "cwd"), at(context, "branch"))
             version = logged.data.get("version", _VERSION)
             if version != _VERSION:
                 yield Unread(

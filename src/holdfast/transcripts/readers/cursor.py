@@ -64,7 +64,7 @@ _INJECTED = (
 
 @dataclass(frozen=True)
 class _Context:
-    """The context of an agent, put together from its state (transcripts/databases.py).
+    """The context of an agent, put together from its state (transcripts/cursor_databases.py).
 
     Args:
         messages: those that the database has.
@@ -400,13 +400,14 @@ def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
     text = bubble.get("text") or bubble.get("rawText") or ""
     if not isinstance(text, str):
         raise Malformed(f"the text of a message is {shortened(text)}")
+    images = ("image",) * len(list_or_empty(bubble.get("images")))
     tool = bubble.get("toolFormerData")
     if role == "user" or not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str):
-        return message_events(role, text) if text else []
+        return message_events(role, text, unread=images) if text or images else []
     call_id = str(tool.get("toolCallId") or "")
     arguments = decode_json(tool.get("rawArgs")) or decode_json(tool.get("params"))
     call = read_call({"name": tool["name"], "arguments": arguments, "id": call_id})
-    events = message_events(role, text, [call])
+    events = message_events(role, text, [call], unread=images)
     is_refusal = "rejected" in (tool.get("userDecision"), tool.get("status"))
     if is_refusal or tool.get("result") is not None:
         text = str(tool.get("result") or "")

@@ -1,8 +1,14 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines.
 
-A value, shortened:
+Lines, shortened:
 
+    {"sessionId": "s1", "projectHash": "f", "kind": "main"}       a session begins
     {"id": "1", "timestamp": "...", "type": "user", "content": [{"text": "Hi"}]}
+    {"$set": {"messages": [...]}}                                 the context has these messages now
+    {"$rewindTo": "1"}                                            takes back message 1 and the rest
+
+A document is the first of these with its `messages`. A chat that was saved with `/chat save` is a
+list of messages of Gemini's API instead.
 """
 
 import ast
@@ -22,6 +28,7 @@ from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import elements_in, remove_elements
 from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
+from holdfast.transcripts.refused_calls import is_refusal_by_gemini_cli
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -43,11 +50,7 @@ _TYPES = ("user", "gemini", "info", "warning", "error")
 _OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
 # what the program says where the model stopped too early
 _CONTINUATION = "System: Please continue."
-# in the result of a call that the user, a policy or a hook refused
-_NOT_SUCCESSFUL = ("cancelled", "error")
-_REFUSED = re.compile(
-    r"User did not allow tool call|Tool execution (?:for .{0,80} )?(?:denied by policy|blocked)"
-)
+_NOT_SUCCESSFUL = ("cancelled", "error")  # the status of calls
 # in the result of a call that the user stopped while it ran
 _STOPPED = re.compile(r"cancelled tool execution|[Cc]ommand was (?:cancelled|aborted)")
 # a command of the program's own, which the model does not see
@@ -327,7 +330,7 @@ def _results(call: Mapping[str, Any]) -> list[Event]:
     """Returns the results of a call as the model saw them: Gemini's parts, or text."""
     result = call.get("result")
     text = json.dumps(result)
-    is_refusal = call.get("status") in _NOT_SUCCESSFUL and bool(_REFUSED.search(text))
+    is_refusal = call.get("status") in _NOT_SUCCESSFUL and is_refusal_by_gemini_cli(text)
     is_refusal = is_refusal or (call.get("status") == "cancelled" and not _STOPPED.search(text))
     call_id = str(call.get("id") or "")
     if isinstance(result, str):

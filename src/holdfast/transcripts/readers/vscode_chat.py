@@ -1,7 +1,10 @@
 """Chats of VS Code, such as GitHub Copilot's: `chatSessions/*`, and the exported `chat.json`.
 
-A session is one object. Its file has the object itself (`.json`), or a log of changes (`.jsonl`):
-first the whole object, then values that are set, appended or removed.
+A session is one object, shortened:
+
+    {"version": 3, "requests": [{"message": {"text": "Hi"}, "response": [{"value": "Hello."}]}]}
+
+Its file has the object itself (`.json`), or a log of its changes (`.jsonl`).
 """
 
 import json
@@ -21,6 +24,7 @@ from holdfast.transcripts.json_fields import (
     require_object,
 )
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
+from holdfast.transcripts.readers.vscode_change_log import INITIAL, logs_by_session, replay
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -34,7 +38,6 @@ from holdfast.transcripts.transcript import (
 from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2, 3)  # the known versions of a session
-_INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes
 _NOT_CONFIRMED = (0, 5)  # the kinds of confirmations by which a call is denied or skipped
 _REFUSED = ("The user chose to skip the tool call", "The user cancelled the tool call")
 _CANCELLED = 2  # a state of a response
@@ -72,7 +75,7 @@ def _recognises(value: Any) -> bool:
     kind = fields.get("kind")
     if not isinstance(kind, int) or isinstance(kind, bool) or has_messages(value):
         return False
-    if kind == _INITIAL:
+    if kind == INITIAL:
         return isinstance(fields.get("v"), Mapping)
     return isinstance(fields.get("k"), list)
 
@@ -80,76 +83,14 @@ def _recognises(value: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     changes = [value for value in values if "requests" not in fields_of(value.value)]
     sessions = [value for value in values if "requests" in fields_of(value.value)]
-    logs = _by_session(changes)
+    logs = logs_by_session(changes)
     for number, log in enumerate(logs, start=1):
-        session, failures = _replay(log)
+        session, failures = replay(log)
         yield from failures
         count = f", session {number}" if len(logs) > 1 else ""
         sessions.append(Located(f"{file_of(log[0].source)}{count}", session))
     for source, session in sessions:
         yield from _transcript(source, session)
-
-
-def _by_session(changes: Values) -> list[Values]:
-    """Splits changes into sessions; a session that is written again as a whole is the same one."""
-    logs: list[Values] = []
-    last: Any = None
-    for change in changes:
-        name = at(change.value, "v", "sessionId")
-        is_initial = at(change.value, "kind") == _INITIAL
-        if not logs or (is_initial and name != last):
-            logs.append([])
-        last = name if is_initial else last
-        logs[-1].append(change)
-    return logs
-
-
-def _replay(changes: Values) -> tuple[Any, list[Unread]]:
-    """Returns the session after all changes in a log, and the changes that could not be applied."""
-    session: Any = None
-    failures: list[Unread] = []
-    for source, change in changes:
-        if at(change, "kind") == _INITIAL:
-            session = at(change, "v")
-            continue
-        try:
-            _apply(session, require_object(change))
-        except (Malformed, TypeError, IndexError, KeyError, AttributeError):
-            failures.append(
-                Unread(
-                    f"{source}: the change at {shortened(at(change, 'k'))} fits no earlier state"
-                )
-            )
-    return session, failures
-
-
-def _apply(session: Any, change: Mapping[str, Any]) -> None:
-    """Applies a change to a session in place."""
-    keys = optional_list(require_field(change, "k"))
-    if not keys:
-        raise Malformed("a change names no place")
-    *path, last = keys
-    node = session
-    for name in path:
-        node = node[name]
-    kind = change.get("kind")
-    if kind == _SET and isinstance(node, list) and last == len(node):
-        node.append(change.get("v"))
-    elif kind == _SET:
-        node[last] = change.get("v")
-    elif kind == _DELETE:
-        if isinstance(node, dict):
-            node.pop(last, None)
-        else:
-            node[last] = None
-    elif kind == _PUSH:
-        entries = node.get(last) or [] if isinstance(node, dict) else node[last]
-        if change.get("i") is not None:
-            del entries[change["i"] :]
-        entries.extend(optional_list(change.get("v")))
-        node[last] = entries
-    else:
-        raise Malformed(f"the kind {shortened(kind)} is not known")
 
 
 def _transcript(source: str, session: Any) -> Iterator[Transcript | Unread]:

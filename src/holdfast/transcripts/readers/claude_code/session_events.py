@@ -2,12 +2,6 @@
 
     {"type": "user", "message": {"content": "<system-reminder>...</system-reminder>Hi"}}
     -> Event(MESSAGE, "Hi", "user")
-    {"type": "attachment", "attachment": {"type": "nested_memory", "content": "..."}}
-    -> Event(REMINDER, "...")
-
-Attachments are messages that the user typed while the assistant worked, the output of hooks, files
-of rules, and files that the user named. Since version 2.1.230 the line of an attachment also has
-the text that the model saw (`rendered`).
 """
 
 import hashlib
@@ -17,19 +11,17 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
-from typing import Any
 
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import kinds_without_text, text_of
 from holdfast.transcripts.injected import element_text, elements_in, remove_elements
 from holdfast.transcripts.json_fields import (
     at,
     list_or_empty,
-    optional_list,
     require_field,
     require_object,
 )
 from holdfast.transcripts.reader import Unread
+from holdfast.transcripts.readers.claude_code.attachments import INJECTED, events_of_attachment
 from holdfast.transcripts.readers.claude_code.session_lines import (
     MICRO_BOUNDARY,
     SessionLine,
@@ -42,100 +34,9 @@ from holdfast.transcripts.transcript import (
     WorkingFolder,
     with_unread,
 )
-from holdfast.validation.json_values import fields_of
 
-# names of the elements that Claude Code writes into messages of the user
-_INJECTED = (
-    *("system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"),
-    *("bash-input", "bash-stdout", "bash-stderr", "task-notification", "user-prompt-submit-hook"),
-    *("teammate-message", "cross-session-message", "fork-boilerplate"),
-    *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics"),
-)
 _REMINDERS = ("system-reminder", "user-prompt-submit-hook")  # which the model reads as orders
 _COMMAND = ("command-name", "command-message", "command-args", "command-contents")
-
-# --- Attachments: what the model saw beside the messages
-
-# events whose hooks add their output to the model's context
-_HOOKS_SEEN_BY_MODEL = ("SessionStart", "UserPromptSubmit", "UserPromptExpansion", "SubagentStart")
-
-
-def _events_of_attachment(line: Mapping[str, Any]) -> Iterator[Event]:
-    """Reads a line with an attachment.
-
-    Raises:
-        Malformed: a part of it cannot be read.
-    """
-    attachment = fields_of(line.get("attachment"))
-    kind = attachment.get("type")
-    if kind == "queued_command":
-        yield _read_queued(attachment)
-    elif kind == "prompt_snapshot":
-        prompts = attachment.get("systemPrompt")
-        texts = prompts if isinstance(prompts, list) else [prompts]
-        prompt = "\n\n".join(text for text in texts if isinstance(text, str))
-        yield Event(EventKind.MESSAGE, prompt, "system")
-    elif kind == "instructions":  # files of rules, which survive a compaction
-        for file in optional_list(attachment.get("files")):
-            if text := _text_within(at(file, "content")):
-                yield Event(EventKind.MESSAGE, text, "system")
-    else:
-        reminder = _rendered_text(line)
-        if reminder is None:
-            reminder = _own_text(attachment)
-        file_kind = at(attachment, "content", "type") if kind == "file" else "text"
-        if reminder:
-            yield Event(EventKind.REMINDER, reminder)
-        elif file_kind != "text":  # such as an image
-            yield Event(EventKind.REMINDER, unread=(str(file_kind),))
-
-
-def _read_queued(attachment: Mapping[str, Any]) -> Event:
-    """Reads a message that was queued until the assistant had finished a step."""
-    prompt = text_of(attachment.get("prompt"))
-    origin = attachment.get("origin")  # an object with its kind, or the kind itself
-    kind = origin if isinstance(origin, str) else at(origin, "kind")
-    is_by_person = kind in (None, "human")
-    is_typed = is_by_person and attachment.get("commandMode", "prompt") == "prompt"
-    text = remove_elements(prompt, _INJECTED) if is_typed else ""
-    unread = kinds_without_text(attachment.get("prompt"))
-    if text:
-        return Event(EventKind.MESSAGE, text, "user", unread=unread)
-    return Event(EventKind.REMINDER, prompt, unread=unread)
-
-
-def _rendered_text(line: Mapping[str, Any]) -> str | None:
-    """Returns an attachment's text as the model saw it; None if the line does not have it."""
-    for name in ("rendered", "renderedInHumanTurn"):
-        if isinstance(messages := line.get(name), list):
-            return "\n".join(text_of(at(message, "content")) for message in messages)
-    return None
-
-
-def _own_text(attachment: Mapping[str, Any]) -> str:
-    """Returns the texts in an attachment itself; "" if the model did not see them."""
-    is_hook = attachment.get("type") == "hook_success"
-    if is_hook and attachment.get("hookEvent") not in _HOOKS_SEEN_BY_MODEL:
-        return ""
-    parts = [
-        attachment,
-        *list_or_empty(attachment.get("skills")),
-        *list_or_empty(attachment.get("memories")),
-    ]
-    texts = [_text_within(at(part, "content")) for part in parts]
-    return "\n".join(filter(None, [*texts, _text_within(attachment.get("snippet"))]))
-
-
-def _text_within(content: Any) -> str:
-    """Returns the text of an attachment's content, which may be nested; "" if it has none."""
-    if isinstance(content, list):
-        return "\n".join(text for text in content if isinstance(text, str))
-    while isinstance(content, Mapping):
-        content = content.get("content", content.get("file"))
-    return content if isinstance(content, str) else ""
-
-
-# --- The lines of a session
 
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]?")
 _CAVEAT = "Caveat: The messages below were generated by the user while running local commands"
@@ -180,7 +81,7 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
     results = _ResultsInContext()
     folder = WorkingFolder()
     for line in lines:
-        folder.note(line.fields.get("cwd"))
+        folder.note(line.fields.get("cwd"), line.fields.get("gitBranch"))
         if line.is_message:
             digest.update(json.dumps(line.content, sort_keys=True).encode())
         results.add(line)
@@ -232,7 +133,7 @@ def _events(
     if line.fields.get("subtype") == MICRO_BOUNDARY:
         return [Event(EventKind.CLEARING, clears=_cleared_ids(line))]
     if line.kind == "attachment":
-        return list(_events_of_attachment(line.fields))
+        return list(events_of_attachment(line.fields))
     if line.kind == "system" and at(line.fields, "message", "role") == "system":
         return [Event(EventKind.MESSAGE, line.text, "system")]
     if not line.is_message:
@@ -367,7 +268,7 @@ def _human_text(
         return None
     if line.flag("isVisibleInTranscriptOnly") or line.flag("isSynthetic"):
         return None
-    words = remove_elements(text, (*_INJECTED, *_COMMAND))
+    words = remove_elements(text, (*INJECTED, *_COMMAND))
     if line.flag("isMeta"):  # by Claude Code, or the text of the command in the line before
         command = _command_in(before)
         if not (command and words):

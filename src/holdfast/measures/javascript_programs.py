@@ -1,0 +1,100 @@
+"""Reads what a short JavaScript program runs and writes, by the calls in its text.
+
+require('child_process').execSync('ls')   ->  runs `ls`
+fs.writeFileSync('a.txt', 'x')            ->  writes a.txt
+db.exec('DROP TABLE a')                   ->  nothing, as `db` is no module that runs commands
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from holdfast.measures.comments import without_comments, without_quoted_code
+from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.program_effects import ProgramEffects
+
+_FILE = "program.js"  # a name by which the language is known
+_TEXT = r"""\s*(?P<quote>['"`])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)"""
+_LITERAL = re.compile(_TEXT)
+
+# fs.writeFileSync('a.txt', ...), and fs.rename('a.txt', 'b.txt')
+_WRITES_FILE = re.compile(
+    r"\b(?:writeFile|appendFile|unlink|rm|rename|truncate|rmdir|createWriteStream)(?:Sync)?\("
+    + _TEXT
+)
+_COPIES_FILE = re.compile(r"\b(?:copyFile|rename|cp)(?:Sync)?\([^,]+," + _TEXT)
+
+# execSync('git push'), cp.exec('git push'), spawn('git', ['push'])
+_RUNS = re.compile(
+    r"(?:(?P<object>[\w$]+|\))\s*\.\s*|(?<![\w$.]))"
+    r"(?P<function>exec|execSync|spawn|spawnSync|execFile|execFileSync|execa|Deno\.Command)\("
+    + _TEXT
+)
+_ARGUMENTS = re.compile(r"\s*,\s*(?:\{\s*args:\s*)?\[([^\]]*)\]")
+_RUNS_TEMPLATE = re.compile(r"(?<![\w$])\$(?:\([^()`]*\))?`([^`]+)`")  # of Bun, zx and execa
+_RUNS_LIST = re.compile(r"\bBun\.spawn(?:Sync)?\(\s*(?:\{\s*cmd:\s*)?\[([^\]]*)\]")
+# `exec` is also a method of databases and regular expressions: here, it is one of a module
+_MODULE = r"""['"](?:node:)?(?:child_process|shelljs|execa)['"]"""
+_IMPORTED = re.compile(
+    rf"(?P<required>[\w$]+)\s*=\s*(?:await\s+)?(?:require|import)\(\s*{_MODULE}"
+    rf"|import\s+(?:\*\s+as\s+)?(?P<imported>[\w$]+)\s+from\s+{_MODULE}"
+)
+_REQUIRED_HERE = re.compile(rf"(?:require|import)\(\s*{_MODULE}\s*\)\s*\.\s*\Z")
+_USUAL_NAMES = ("child_process", "childProcess", "cp", "proc", "shell", "shelljs", "sh")
+
+# a statement of its own, and not the branch of an `if`
+_EXIT_STATEMENT = re.compile(r"(?:\A|[;}])\s*process\.exit\(")
+
+
+def read_javascript(code: str) -> ProgramEffects:
+    """Reads a program."""
+    code = _without_unreachable(without_comments(code, _FILE))
+    writes = (*_WRITES_FILE.finditer(code), *_COPIES_FILE.finditer(code))
+    edits = [FileEdit(call["text"], is_whole=True, is_shown=False) for call in writes]
+    return ProgramEffects(list(_scripts_in(code)), edits)
+
+
+def _without_unreachable(code: str) -> str:
+    """Returns a program up to the first `process.exit()` outside of functions and branches; all of
+    it if a function follows, as that may be called before.
+    """
+    plain = _LITERAL.sub(lambda text: re.sub("[{};]", " ", text[0]), code)
+    depth = position = 0
+    for statement in _EXIT_STATEMENT.finditer(plain):
+        between = plain[position : statement.start() + 1]
+        depth += between.count("{") - between.count("}")
+        position = statement.start() + 1
+        if depth == 0:
+            follows_function = re.search(r"\bfunction\b", plain[position:])
+            return code if follows_function else code[: statement.end()]
+    return code
+
+
+def _scripts_in(code: str) -> Iterator[str]:
+    """Yields the shell commands that a program runs."""
+    plain = without_quoted_code(code, _FILE, is_whole=True)
+    modules = {name for found in _IMPORTED.finditer(code) for name in found.groups() if name}
+    for call in _RUNS.finditer(code):
+        is_quoted = not plain.startswith(call["function"], call.start("function"))
+        if is_quoted or not _is_of_module(call, code, modules):
+            continue
+        arguments = _ARGUMENTS.match(code, call.end())
+        words = [word["text"] for word in _LITERAL.finditer(arguments[1])] if arguments else []
+        yield " ".join([call["text"], shlex.join(words)]).rstrip()
+    for template in _RUNS_TEMPLATE.finditer(code):
+        yield template[1]
+    for listed in _RUNS_LIST.finditer(code):
+        yield shlex.join(word["text"] for word in _LITERAL.finditer(listed[1]))
+
+
+def _is_of_module(call: re.Match[str], code: str, modules: set[str]) -> bool:
+    """Whether a call runs a command, and is no method of another object.
+
+    Args:
+        modules: the names that the program gives to modules that run commands.
+    """
+    if call["object"] is None or call["function"] != "exec":
+        return True
+    if call["object"] == ")":
+        return _REQUIRED_HERE.search(code[: call.start("function")]) is not None
+    return call["object"] in modules or call["object"] in _USUAL_NAMES
