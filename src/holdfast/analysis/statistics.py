@@ -201,7 +201,7 @@ def _differences_of(pairs: Sequence[SamplePair], limits: Limits, error: float) -
         high = np.percentile(resampled.highest, 100 - 50 * error, axis=0)
         return np.stack([low, high], axis=1).astype(float)
 
-    shown = intervals(ERROR).tolist()
+    lows, highs = intervals(ERROR).T.tolist()
     decisive = [None] * len(pairs) if error == ERROR else [*map(tuple, intervals(error).tolist())]
     standard_errors = resampled.plain.std(axis=0, dtype=float).tolist()
     return [
@@ -209,7 +209,8 @@ def _differences_of(pairs: Sequence[SamplePair], limits: Limits, error: float) -
             min(len(values), len(baseline)),
             float(np.mean(values) - np.mean(baseline)),
             standard_errors[number],
-            *shown[number],
+            lows[number],
+            highs[number],
             decisive[number],
         )
         for number, (values, baseline) in enumerate(pairs)
