@@ -346,10 +346,11 @@ def test_a_broken_rule_is_named_once_beside_the_others(session):
     assert session.hook("UserPromptSubmit") == [ALL[1], ALL[0], ALL[2]]
 
 
-def test_a_long_list_of_rules_is_cut(rules, session):
+@pytest.mark.parametrize("character", ["x", "é", "語"])
+def test_a_long_list_of_rules_is_cut(rules, session, character):
+    measure = "{name: at_most_sentences, count: 1}"
     rule_lines = "".join(
-        f"      - {{id: r{n}, text: {'x' * 90}, measure: {{name: at_most_sentences, count: 1}}}}\n"
-        for n in range(200)
+        f"      - {{id: r{n}, text: {character * 90}, measure: {measure}}}\n" for n in range(200)
     )
     rules.write_text(f"cases:\n  - id: a\n    system_prompt: Go.\n    rules:\n{rule_lines}")
     session.append(*claude_turn(1, LONG))
@@ -358,7 +359,8 @@ def test_a_long_list_of_rules_is_cut(rules, session):
     )
     text = answer["hookSpecificOutput"]["additionalContext"]
     shown_count = sum(line.startswith("- ") for line in text.splitlines())
-    assert len(text) < 10_000 and f"{200 - shown_count} more" in text.splitlines()[-1]
+    assert f"{200 - shown_count} more" in text.splitlines()[-1]
+    assert 8_000 < len(text.encode()) < 10_000
 
 
 # The state of a session
@@ -779,7 +781,9 @@ FILES = {
     "gemini-cli": Path(".gemini/settings.json"),
 }
 EVENTS = {
-    "claude-code": {"UserPromptSubmit", "PostToolUse", "PreCompact", "SessionStart"},
+    "claude-code": {
+        *("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PreCompact", "SessionStart")
+    },
     "codex": {"UserPromptSubmit", "PostToolUse", "PreCompact", "SessionStart"},
     "gemini-cli": {"BeforeAgent", "AfterTool", "PreCompress"},
 }
@@ -790,6 +794,7 @@ def project(rules, monkeypatch):
     folder = rules.parent / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("shutil.which", lambda name: None)  # no agent is installed
     return folder
 
 
@@ -798,10 +803,33 @@ def install(rules, *options, code=0):
 
 
 def test_the_lines_for_all_agents_are_shown_and_not_written(rules, project, capsys):
+    """Where no agent is used yet."""
     install(rules)
     output = capsys.readouterr().out
     assert all(name in output and str(FILES[name]) in output for name in FILES)
     assert str(rules) in output and list(project.iterdir()) == []
+    assert output.count("\n") < 40
+
+
+@pytest.mark.parametrize(
+    ("agent", "program"), [("claude-code", "claude"), ("codex", "codex"), ("gemini-cli", "gemini")]
+)
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_the_lines_for_the_agents_that_are_used_are_shown(
+    agent, program, has_folder, rules, project, capsys, monkeypatch
+):
+    if has_folder:
+        FILES[agent].parent.mkdir()
+    else:
+        monkeypatch.setattr(
+            "shutil.which", lambda name: f"/bin/{name}" if name == program else None
+        )
+    install(rules)
+    output = capsys.readouterr().out
+    assert [name for name in FILES if str(FILES[name]) in output] == [agent]
+    others = [name for name in FILES if name != agent]
+    assert f"For another agent: --agent {others[0]} or {others[1]}." in output
+    assert output.count("\n") < 16
 
 
 @pytest.mark.parametrize("agent", FILES)
@@ -812,7 +840,8 @@ def test_the_hooks_of_an_agent_are_written_once(agent, rules, project, capsys):
     written_text = FILES[agent].read_text()
     settings = json.loads(written_text)
     assert settings.keys() == {"hooks"} and settings["hooks"].keys() == EVENTS[agent]
-    assert json.dumps(settings, indent=2) in output
+    shown_text = output[output.index("{") : output.rindex("}") + 1]
+    assert json.loads(shown_text) == settings
     for groups in settings["hooks"].values():
         ((hook,),) = [group["hooks"] for group in groups]
         assert hook["type"] == "command" and str(rules) in hook["command"]

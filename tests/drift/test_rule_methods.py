@@ -2,9 +2,11 @@
 
 import asyncio
 import dataclasses
+from collections import Counter
 from functools import partial
 
 import pytest
+from chat_server import completion, refusal
 from scripted_model import ScriptedModel
 from tiny import model
 
@@ -202,6 +204,7 @@ def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, draw
     outcome = draw_checked(model)
     assert outcome.text == reply
     assert [draft.text for draft in outcome.discarded] == discarded
+    assert outcome.retry_failed is ("" in discarded)
     assert model.asked == draws_asked and not model.texts
     assert len(set(model.seeds)) == len(model.seeds)
 
@@ -220,7 +223,7 @@ def test_a_retry_that_fails_leaves_what_was_drawn():
             return await super().generate(request)
 
     outcome = draw_checked(Fails("LOUD"))
-    assert outcome.text == "LOUD" and not outcome.discarded
+    assert outcome.text == "LOUD" and not outcome.discarded and outcome.retry_failed
     with pytest.raises(RequestFailed):
         model = Fails("LOUD")
         model.asked.append("")
@@ -317,6 +320,56 @@ def test_a_run_records_how_often_replies_were_drawn_again(tmp_path):
         assert {probe.score for probe in record.probes if probe.rule == "sign"} == {
             1.0 if retries else 0.0
         }
+
+
+def run_at_endpoint(serve, folder, answer_to_retry):
+    """Runs check-and-retry at an endpoint that answers retries by `answer_to_retry(attempt)`."""
+    attempts = Counter()  # at each retry, by its chat
+
+    def answer(body, number):
+        if "[Reminder" not in body["messages"][-1]["content"]:
+            return completion("Hello.")
+        chat = str(body["messages"])
+        attempts[chat] += 1
+        return answer_to_retry(attempts[chat])
+
+    model, _ = serve(answer, max_retries=2)
+    settings = drift.Settings(rounds=1, conversations=1, user_prompt="empty")
+    return drift.run(model, SUITE, folder, settings, ["check-and-retry:n=1"])
+
+
+def replies_of(run):
+    (record,) = run.conversations
+    return [turn for turn in record.turns if turn.speaker == "agent"] + [*record.probes]
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_a_retry_at_an_endpoint_waits_for_a_busy_server(serve, tmp_path, status):
+    busy = refusal(status, "Slow down.", headers={"Retry-After-Ms": "10"})
+    kept = completion("Hello. Tony")
+    run = run_at_endpoint(serve, tmp_path / "run", lambda attempt: busy if attempt == 1 else kept)
+    assert {(reply.retries, reply.retry_failed) for reply in replies_of(run)} == {(1, None)}
+    assert {turn.text for turn in run.conversations[0].turns if turn.speaker == "agent"} == {
+        "Hello. Tony"
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "num_retries"),
+    [(refusal(500, "Out of memory."), None), (completion(""), 1)],
+    ids=["refused", "empty"],
+)
+def test_a_run_records_that_a_retry_failed(serve, tmp_path, monkeypatch, answer, num_retries):
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
+    run = run_at_endpoint(serve, tmp_path / "run", lambda attempt: answer)
+    replies = replies_of(run)
+    assert {(reply.retries, reply.retry_failed) for reply in replies} == {(num_retries, True)}
+    (about,) = about_runs([run], ["run"])
+    count = len(replies)
+    num_redrawn = count if num_retries else 0
+    assert dict(about.rows)["replies drawn again"] == (
+        f"check-and-retry:n=1 {num_redrawn} of {count} (failed for {count})"
+    )
 
 
 def test_a_suite_without_texts_is_checked(tmp_path):

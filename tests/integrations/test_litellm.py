@@ -22,6 +22,8 @@ from holdfast.proxy.tally import Tally
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing it asks the network
 litellm = pytest.importorskip("litellm")
+from litellm.types.utils import CallTypes  # noqa: E402
+
 from holdfast.integrations.litellm_hook import SuiteHook  # noqa: E402
 
 CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
@@ -144,6 +146,17 @@ def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
         run(ask(upstream.url))
     assert upstream.requests[0].json["messages"] == CHAT
     assert tally.counts().requests == {EditOutcome.UNREADABLE: 1}
+
+
+@pytest.mark.parametrize(
+    ("call_type", "is_counted"),
+    [("aresponses", True), ("anthropic_messages", True), ("aembedding", False)],
+)
+def test_a_chat_in_another_api_is_counted(tally, run, call_type, is_counted):
+    (hook,) = litellm.callbacks
+    call = hook.async_pre_call_deployment_hook({"input": "Hi."}, CallTypes(call_type))
+    assert run(call) is None
+    assert tally.counts().requests == ({EditOutcome.OTHER_API: 1} if is_counted else {})
 
 
 def test_retries_are_refused(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from fake_upstream import (
     EVERY,
     KEY,
+    SUITE,
     SYSTEM,
     FakeUpstream,
     client,
@@ -119,6 +120,30 @@ def test_a_reminder_after_a_broken_rule_says_that_rule(suite):
     assert (
         upstream.requests[1].json["messages"][-1]["content"] == "[Reminder: Sign as Tony.]\n\nMore."
     )
+
+
+@pytest.mark.parametrize("method", ["reminder:every=1,text=rules,when=broken", "repair"])
+def test_reasoning_in_an_earlier_reply_breaks_no_rule(suite, method):
+    reply = "<think>I plan. I plan more.</think>Here you are, Tony"
+    dialog = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": reply}]
+    with through(reply_json(completion()), suite, method) as (upstream, proxy):
+        client(proxy).chat.completions.create(model="m", messages=user("More.", *dialog))
+    assert upstream.requests[0].json["messages"] == user("More.", *dialog)
+
+
+def test_an_earlier_reply_that_was_cut_does_not_break_what_its_end_decides(tmp_path):
+    """The request that repeats it does not say that it was cut."""
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE.replace('{regex: "Tony$"}', "{name: ends_with, word: Tony}"))
+    spec = "reminder:every=1,text=rules,when=broken"
+    cut = reply_json(completion("Here you", "length"))
+    dialog = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Here you"}]
+    with through(cut, str(path), spec) as (upstream, proxy):
+        create = client(proxy).chat.completions.create
+        create(model="m", messages=user("Hi."))
+        proxy.settle()
+        create(model="m", messages=user("More.", *dialog))
+    assert upstream.requests[1].json["messages"] == user("More.", *dialog)
 
 
 def test_an_exchange_that_broke_a_rule_is_left_out(suite):

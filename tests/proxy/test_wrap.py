@@ -27,7 +27,7 @@ from holdfast.errors import UsageError
 from holdfast.logs import read_logs
 from holdfast.proxy.relay import UpstreamAnswer
 from holdfast.proxy.reply_scores import WhyUnscored
-from holdfast.proxy.tally import Tally
+from holdfast.proxy.tally import RuleCell, Tally
 
 KEY = "sk-test-0123456789abcdef"
 EVERY = 'reminder:every=1,text="Be brief."'
@@ -273,16 +273,22 @@ def test_a_measure_that_fails_spoils_only_its_rule(monkeypatch, caplog):
         client = holdfast.wrap(client, suite=failing_suite, method=EVERY, tally=tally)
         client.chat.completions.create(model="m", messages=CHAT)
     assert counts(tally) == {"signs": (1, 1), "short": (0, 1)}
+    assert tally.counts().failed == {RuleCell("brief", "bad", 1): 1}
     assert "brief/bad" in caplog.text and "Fine" not in caplog.text
 
 
-def test_a_callback_that_raises_costs_no_log(tmp_path):
+@pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
+def test_a_callback_that_raises_costs_neither_the_reply_nor_the_log(tmp_path, caplog, kind):
+    """OpenAI's client would take its error for one of the connection, and send the chat again."""
     log, tally = tmp_path / "chats.jsonl", Tally()
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
-        client = wrap(upstream, tally, log=log, on_reply={}.__getitem__)
-        with pytest.raises(Exception):  # noqa: B017 what the client makes of it is not ours
-            client.chat.completions.create(model="m", messages=CHAT)
+        client = wrap(upstream, tally, kind, log=log, on_reply={}.__getitem__)
+        client = client.with_options(max_retries=2)
+        reply = client.chat.completions.create(model="m", messages=CHAT)
+        reply = asyncio.run(_awaited(reply)) if kind is openai.AsyncOpenAI else reply
+    assert reply.choices[0].message.content == "Fine, Tony" and len(upstream.requests) == 1
     assert len(log.read_text().splitlines()) == 1 and counts(tally)["signs"] == (1, 1)
+    assert "on_reply failed (KeyError)" in caplog.text
 
 
 def test_an_answer_encoded_as_identity_is_text():

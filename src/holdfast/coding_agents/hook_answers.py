@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from holdfast.coding_agents.hook_rules import HookRule
 
-_MAX_REMINDER_CHARACTERS = 9000  # agents cut a reminder that is longer than 10,000
+# Claude Code cuts a reminder after 10,000 characters, Codex after 10,000 bytes of UTF-8
+_MAX_REMINDER_BYTES = 9000
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _lines_that_fit(lines: Sequence[str]) -> list[str]:
     """As many lines as fit, and a line that says how many are left out."""
     size = 0
     for number, line in enumerate(lines):
-        size += len(line) + 1
-        if size > _MAX_REMINDER_CHARACTERS:
+        size += len(line.encode("utf-8", "replace")) + 1
+        if size > _MAX_REMINDER_BYTES:
             return [*lines[:number], f"(and {len(lines) - number} more lines, left out)"]
     return [*lines]

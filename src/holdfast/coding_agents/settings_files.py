@@ -22,33 +22,39 @@ class CodingAgent:
     """A coding agent that has hooks.
 
     Args:
+        program: the name by which the agent is started.
         settings: the path of the settings in the folder of a project, or of the user.
         events: the events for which the hook is called, each with a matcher; "" matches everything.
         timeout: the time limit of the hook, in the unit that the agent uses.
     """
 
     name: str
+    program: str
     settings: Path
     events: Mapping[str, str]
     timeout: int
 
+    @property
+    def is_used_here(self) -> bool:
+        """Whether the agent is installed, or the project in this folder has settings for it."""
+        return shutil.which(self.program) is not None or self.settings.parent.is_dir()
 
-_LIKE_CLAUDE_CODE = {
+
+_CODEX_EVENTS = {
     "UserPromptSubmit": "",
-    "PostToolUse": "",
+    "PostToolUse": "",  # also after a tool has failed, for which Claude Code has another event
     "PreCompact": "",
     "SessionStart": "compact",
 }
+_CLAUDE_CODE_EVENTS = {**_CODEX_EVENTS, "PostToolUseFailure": ""}
+_GEMINI_CLI_EVENTS = {"BeforeAgent": "", "AfterTool": "", "PreCompress": ""}
 AGENTS = {
     agent.name: agent
     for agent in (
-        CodingAgent("claude-code", Path(".claude/settings.json"), _LIKE_CLAUDE_CODE, 5),
-        CodingAgent("codex", Path(".codex/hooks.json"), _LIKE_CLAUDE_CODE, 5),
+        CodingAgent("claude-code", "claude", Path(".claude/settings.json"), _CLAUDE_CODE_EVENTS, 5),
+        CodingAgent("codex", "codex", Path(".codex/hooks.json"), _CODEX_EVENTS, 5),
         CodingAgent(
-            "gemini-cli",
-            Path(".gemini/settings.json"),
-            {"BeforeAgent": "", "AfterTool": "", "PreCompress": ""},
-            5000,
+            "gemini-cli", "gemini", Path(".gemini/settings.json"), _GEMINI_CLI_EVENTS, 5000
         ),
     )
 }
@@ -69,6 +75,15 @@ def settings_of(agent: CodingAgent, command: str) -> dict[str, Any]:
             group = {"matcher": matcher, **group}
         groups[event] = [group]
     return {"hooks": groups}
+
+
+def shown(settings: Mapping[str, Any]) -> str:
+    """Writes settings as JSON with a line for each event."""
+    lines = [
+        f"    {json.dumps(event)}: {json.dumps(groups)}"
+        for event, groups in settings["hooks"].items()
+    ]
+    return "\n".join(['{\n  "hooks": {', ",\n".join(lines), "  }\n}"])
 
 
 def install(agent: CodingAgent, command: str, file: Path) -> list[str]:

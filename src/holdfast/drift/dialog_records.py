@@ -78,6 +78,7 @@ def _shared_fields(answer: DialogReply) -> dict[str, Any]:
         "prompt_tokens": reply.billed.read if reply.billed else None,
         "left_out": answer.rounds.first - 1 or None,
         "retries": len(reply.discarded) or None,
+        "retry_failed": reply.retry_failed or None,
         "cut_at": answer.cut_at,
     }
 

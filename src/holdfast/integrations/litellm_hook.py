@@ -32,6 +32,12 @@ from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.tally import Tally
 
 _MAX_OPEN_CALLS = 10_000  # calls whose end LiteLLM has not reported
+# calls with a chat or a prompt that are not chat completions
+_OTHER_APIS = frozenset(
+    prefix + name
+    for prefix in ("", "a")
+    for name in ("text_completion", "responses", "anthropic_messages", "generate_content")
+)
 _JSON = httpx2.Headers({"content-type": "application/json"})
 
 
@@ -78,12 +84,14 @@ class SuiteHook(CustomLogger):
     ) -> dict[str, Any] | None:
         """Returns the arguments of a call with edited messages; None to leave them unchanged."""
         if call_type not in (CallTypes.completion, CallTypes.acompletion):
+            if call_type is not None and call_type.value in _OTHER_APIS:
+                self._relay.tally.note_edit(Edit(EditOutcome.OTHER_API))
             return None
         if kwargs.get("fallbacks") or litellm.model_fallbacks:
             return None  # every fallback is called with these messages, and comes here itself
         try:
             messages = json.dumps(kwargs["messages"], default=lambda value: value.model_dump())
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             self._relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
             return None
         body = f'{{"messages": {messages}}}'.encode()

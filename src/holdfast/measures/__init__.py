@@ -35,14 +35,18 @@ commits            its commits; pull_requests, their form; written_files, the te
 What an agent did, as these measures read it from the calls of its tools:
 
 actions            the acts of a turn in order; agent_tools and user_questions know the tools
-shell              the commands that a script runs; shell_words splits it as Bash does, other_shells
-                   translates to Bash, and unreachable_code finds what never runs
-inner_scripts      scripts within commands; program_texts reads Python and JavaScript, run_targets
-                   Makefiles and package.json, git_aliases the aliases of Git
+shell              the commands that a script runs; shell_words splits it as Bash does, fish_scripts
+                   and powershell_scripts translate to Bash, unreachable_code finds what never runs
+inner_scripts      scripts within commands; find_commands, those of find; run_targets, those of
+                   Makefiles and package.json; git_aliases, the aliases of Git
+program_texts      programs within commands; python_programs and javascript_programs read what they
+                   do, as program_effects
+git_branches       the branch that is checked out
 command_readings   the ways to read a command, without its wrappers (command_wrappers) and by its
                    options (command_options)
 file_edits         changes of files: by commands (command_edits) and by tools (tool_edits);
-                   written_texts, the texts written; comments, which parts are comments
+                   written_texts, the texts written; comments, which parts are comments;
+                   quoted_code, which code a text only names
 agent_commits      the commits of a turn; staged_files, the files in them
 path_globs         paths as rules name them; pathspecs, as Git does
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from holdfast.chat.messages import Message
+from holdfast.chat.reasoning import split_reasoning
 from holdfast.errors import UsageError
 from holdfast.methods.protocols import PromptRules
 
@@ -25,9 +26,13 @@ class Exchange:
         return (self.user, *self.answers)
 
     def broken_rules(self, rules: PromptRules, *, is_cut: bool = False) -> Sequence[str]:
-        """Returns the texts of the rules that the reply breaks; () if there is no reply."""
-        replies = [_text(message) for message in self.answers if message["role"] == "assistant"]
-        reply = "\n".join(replies)
+        """Returns the texts of the rules that the reply breaks; () if there is no reply.
+
+        Rules do not apply to the reasoning in a reply.
+        """
+        texts = [_text(message) for message in self.answers if message["role"] == "assistant"]
+        replies = [split_reasoning(text).reply for text in texts]
+        reply = "\n\n".join(filter(str.strip, replies))
         return rules.broken(_text(self.user), reply, is_cut=is_cut) if reply.strip() else ()
 
     def with_note(self, note: str) -> Exchange:

@@ -28,8 +28,9 @@ class _Draw:
 async def generate_checked(engine: Engine, request: Request) -> Reply:
     """Answers a request; draws the reply again while it breaks a rule and retries are left.
 
-    Returns the best draw, without its reasoning, to which rules do not apply. If a retry fails, the
-    draws so far are used.
+    Returns the best draw, without its reasoning, to which rules do not apply. If a retry fails, or
+    has no text, the draws so far are used, and the reply says so (`retry_failed`). An endpoint's
+    client waits for a busy server in a retry as in a first draw.
 
     Raises:
         RequestFailed: the first draw failed.
@@ -47,6 +48,7 @@ async def generate_checked(engine: Engine, request: Request) -> Reply:
         return _Draw(reply, retry.broken(request.messages, reply.text, is_cut=is_cut))
 
     draws = [draw_of(first)]
+    retry_failed = False
     while (broken := draws[-1].broken) and len(draws) <= retry.retries:
         again = replace(
             request,
@@ -57,9 +59,13 @@ async def generate_checked(engine: Engine, request: Request) -> Reply:
         try:
             draws.append(draw_of((await engine.generate(again)).without_reasoning()))
         except RequestFailed:
+            retry_failed = True
             break
     best = min(draws, key=lambda draw: draw.rank)  # the earliest one in a tie
-    return replace(best.reply, discarded=tuple(draw.reply for draw in draws if draw is not best))
+    if len(draws) > 1 and not draws[-1].reply.text.strip():
+        retry_failed = True
+    discarded = tuple(draw.reply for draw in draws if draw is not best)
+    return replace(best.reply, discarded=discarded, retry_failed=retry_failed)
 
 
 def check_retries(methods: CompiledMethods) -> None:

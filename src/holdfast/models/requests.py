@@ -67,6 +67,7 @@ class Reply:
             values were kept; 0 if unknown.
         discarded: the replies that were drawn for the same request but not used, because they broke
             more rules (`check-and-retry`).
+        retry_failed: whether it breaks a rule, and drawing it again failed.
     """
 
     text: str
@@ -80,6 +81,7 @@ class Reply:
     reasoning: str = field(default="", repr=False)
     cached: int = field(default=0, repr=False, compare=False)
     discarded: tuple[Reply, ...] = field(default=(), repr=False)
+    retry_failed: bool = field(default=False, repr=False)
 
     @property
     def usage(self) -> TokenUsage | None:

@@ -11,4 +11,5 @@ suite_middleware  finds the case of a chat, and edits it
 chat_requests     the messages in a request, and their places; json_edits changes only those bytes
 chat_replies      the messages in a reply
 reply_scores      a reply -> its scores, which tally counts
+retry_attempts    how long a retry waits for a busy server
 """

@@ -17,6 +17,7 @@ from holdfast.logs.dialogs import estimated_tokens
 from holdfast.proxy.json_edits import Insertion, JsonEdit, JsonPath, Removal
 from holdfast.transcripts.call_messages import input_messages, system_prompt
 from holdfast.transcripts.transcript import Event
+from holdfast.validation.json_values import objects_in
 
 # the roles of items of the Responses API that are neither messages nor tool calls and results
 _ITEM_ROLES = {"compaction": "summary", "additional_tools": "tools", "mcp_list_tools": "tools"}
@@ -34,11 +35,28 @@ class Api(Enum):
         return "text" if self is Api.CHAT else "input_text"
 
 
+# the ends of the paths at which other APIs take chats and prompts
+_OTHER_APIS = (
+    "/completions",  # OpenAI's older Completions
+    "/v1/messages",  # Anthropic's Messages
+    ":generateContent",  # Gemini's API
+    ":streamGenerateContent",
+    "/api/chat",  # Ollama's API
+    "/api/generate",
+)
+
+
 def api_of(method: str, path: str) -> Api | None:
     """Returns the API that a request is for; None if it is for neither."""
     if method.upper() != "POST":
         return None
     return next((api for api in Api if path.rstrip("/").endswith(api.value)), None)
+
+
+def is_other_api(method: str, path: str) -> bool:
+    """Whether a request is a chat or a prompt in an API that is neither of `Api`."""
+    is_post = method.upper() == "POST"
+    return is_post and not api_of(method, path) and path.rstrip("/").endswith(_OTHER_APIS)
 
 
 class Unreadable(Exception):
@@ -110,8 +128,16 @@ class ChatRequest:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the server keeps the dialog so far, and the request has only what is new."""
-        return any(self.body.get(name) for name in ("previous_response_id", "conversation"))
+        """Whether the server keeps the dialog so far, or messages of it that the request lacks."""
+        if any(self.body.get(name) for name in ("previous_response_id", "conversation")):
+            return True
+        items = objects_in(self.body.get("input"))
+        return any(item.get("type") == "item_reference" for item in items)
+
+    @property
+    def is_in_background(self) -> bool:
+        """Whether the server makes the reply after it has answered, and the client fetches it."""
+        return bool(self.body.get("background"))
 
     @property
     def chat(self) -> list[Message]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
@@ -19,6 +21,9 @@ HOP_BY_HOP = frozenset(
 )
 
 RawHeaders = list[tuple[bytes, bytes]]
+
+# where OpenAI's clients say for how many seconds they wait: Python and Java; JavaScript
+_TIMEOUTS = (b"x-stainless-read-timeout", b"x-stainless-timeout")
 
 
 class Upload:
@@ -104,6 +109,33 @@ class Download:
     async def end(self) -> None:
         """Ends the body."""
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def client_timeout(headers: RawHeaders) -> float:
+    """Returns how many seconds the client waits for its answer; infinity if it does not say so."""
+    values = dict(headers)
+    for name in _TIMEOUTS:
+        with contextlib.suppress(KeyError, ValueError):
+            seconds = float(values[name])
+            if seconds > 0:
+                return seconds
+    return math.inf
+
+
+def accepting(encodings: frozenset[str], headers: RawHeaders) -> RawHeaders:
+    """Returns the headers of a request, which accept no other compression of the answer.
+
+    Accept-Encoding: br, gzip;q=0.9  ->  Accept-Encoding: gzip;q=0.9
+    """
+
+    def restrict(value: bytes) -> bytes:
+        codings = [coding.strip() for coding in value.decode("latin-1").split(",")]
+        accepted = [c for c in codings if c.partition(";")[0].strip().lower() in encodings]
+        return (", ".join(accepted) or "identity").encode("latin-1")
+
+    return [
+        (name, restrict(value) if name == b"accept-encoding" else value) for name, value in headers
+    ]
 
 
 def end_to_end(

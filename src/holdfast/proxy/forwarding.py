@@ -3,7 +3,8 @@
 Bytes are sent on as they come, unless a reply is checked first and perhaps drawn again. Once its
 last byte is sent, a reply is scored in another thread. If the client leaves, the request upstream
 is cancelled. If the server upstream breaks off an answer, so does the proxy, and the client sees
-what it would see without one.
+what it would see without one. A fault or a slow measure here costs the edit, the check or the
+score, but not the request.
 """
 
 from __future__ import annotations
@@ -18,8 +19,16 @@ from functools import partial
 import httpx2
 from starlette.types import Receive, Scope, Send
 
-from holdfast.proxy.chat_requests import Api, api_of
-from holdfast.proxy.client_streams import HOP_BY_HOP, Download, RawHeaders, Upload, end_to_end
+from holdfast.proxy.chat_requests import Api, api_of, is_other_api
+from holdfast.proxy.client_streams import (
+    HOP_BY_HOP,
+    Download,
+    RawHeaders,
+    Upload,
+    accepting,
+    client_timeout,
+    end_to_end,
+)
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import (
     ChatRelay,
@@ -28,16 +37,22 @@ from holdfast.proxy.relay import (
     ScoringQueue,
     UpstreamAnswer,
 )
+from holdfast.proxy.retry_attempts import EXTRA_SECONDS, MAX_RESENDS, RetryAttempts
 from holdfast.proxy.suite_middleware import Edit, EditOutcome
-from holdfast.proxy.upstream import Upstream, UpstreamFailure
+from holdfast.proxy.upstream import Upstream
 from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
 
 _LOG = logging.getLogger("holdfast.proxy")
 _MAX_CHAT_BYTES = 64 * 2**20  # a longer request is forwarded unread
+_MAX_SECONDS = 10.0  # to edit a request, or to check a reply; then it is sent on as it came
+# the part of the time that a client waits for its answer after which no retry is attempted
+_USABLE_PATIENCE = 0.9
+_PER_REQUEST = "idempotency-key"  # servers answer a second request with the same key by the first
 _NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn answers `Expect` itself
 _EARLIER_IS_SENT = "; an earlier reply is sent"  # ends the line of the log on a failed retry
+_TOO_SLOW = "A measure took more than %g s; the %s is sent on as it is"
 _FAILED = Refusal(
     "The proxy failed on this request; its log says where.", code="internal_error", status=500
 )
@@ -119,12 +134,16 @@ class Forwarding:
         content: bytes | AsyncIterator[bytes] | None
         if api is None:
             content = upload.parts() if upload.has_body else None
+            if is_other_api(scope["method"], scope["path"]):
+                self._relay.tally.note_edit(Edit(EditOutcome.OTHER_API))
         else:
             body = await upload.read(_MAX_CHAT_BYTES)
             if upload.is_over:
                 relayed = await self._edit(api, body, headers)
                 content = relayed.content
                 headers = [(name, value) for name, value in headers if name != b"content-length"]
+                if relayed.chat is not None:
+                    headers = accepting(self._upstream.readable_encodings, headers)
             else:  # too long to be edited
                 self._relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
                 content = upload.parts(body)
@@ -132,7 +151,8 @@ class Forwarding:
 
         async def answer(send: Send) -> None:
             if relayed is not None and relayed.retries:
-                await self._answer_checked(build_request, relayed, download)
+                patience = client_timeout(headers)
+                await self._answer_checked(build_request, relayed, download, patience)
             else:
                 await self._answer_as_it_comes(build_request(content), relayed, download)
 
@@ -142,7 +162,13 @@ class Forwarding:
         """Edits the body of a chat, in another thread."""
         started = time.monotonic()
         encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")
-        relayed = await asyncio.to_thread(self._relay.begin, api, body, encoding)
+        try:
+            async with asyncio.timeout(_MAX_SECONDS):
+                relayed = await asyncio.to_thread(self._relay.edit, api, body, encoding)
+        except TimeoutError:  # the thread goes on until the measure returns
+            _LOG.error(_TOO_SLOW, _MAX_SECONDS, "request")
+            relayed = RelayedRequest(api, body, Edit(EditOutcome.FAILED))
+        self._relay.count(relayed)
         self._metrics.edit_seconds.observe(time.monotonic() - started)
         return relayed
 
@@ -155,6 +181,7 @@ class Forwarding:
         answer = UpstreamAnswer()
         try:
             async with self._response(request, answer) as parts:
+                _log_status(request, answer)
                 await download.start(answer.status, answer.headers)
                 async for part in parts:
                     await download.add(part)
@@ -171,26 +198,48 @@ class Forwarding:
         build_request: Callable[[bytes], httpx2.Request],
         relayed: RelayedRequest,
         download: Download,
+        patience: float,
     ) -> None:
-        """Sends a request up until the reply keeps the rules, and the best answer down."""
+        """Sends a request up until the reply keeps the rules, and the best answer down.
+
+        Args:
+            patience: how many seconds the client waits for its answer.
+        """
         checked = CheckedAnswers(self._relay, relayed)
         delivered = UpstreamAnswer()  # stays empty if the client leaves first
+        started = time.monotonic()
         try:
             answer = UpstreamAnswer(is_held=True)
             if not await self._receive_first(build_request(relayed.content), answer, download):
                 delivered = answer
                 return
-            again = await asyncio.to_thread(checked.add, answer)
+            seconds = time.monotonic() - started + EXTRA_SECONDS
+            again = await self._check(checked, answer)
             while again is not None:
-                later = await self._receive_again(build_request(again.content))
-                if later is None:
-                    break
-                again = await asyncio.to_thread(checked.add, later)
-            assert checked.best is not None
-            await download.send_whole(checked.best)
-            delivered = checked.best
+                limit = min(time.monotonic() + seconds, started + _USABLE_PATIENCE * patience)
+                attempts = RetryAttempts(MAX_RESENDS, limit)
+                later = await self._receive_again(build_request, again, attempts)
+                again = await self._check(checked, later)
+            best = checked.best or answer
+            await download.send_whole(best)
+            delivered = best
         finally:
             self.scoring.add(checked.request, delivered)
+
+    async def _check(
+        self, checked: CheckedAnswers, answer: UpstreamAnswer
+    ) -> RelayedRequest | None:
+        """Checks an answer in another thread; returns the next request, None if there is none."""
+        try:
+            async with asyncio.timeout(_MAX_SECONDS):
+                return await asyncio.to_thread(checked.add, answer)
+        except TimeoutError:
+            _LOG.error(_TOO_SLOW, _MAX_SECONDS, "reply")
+            if checked.best is None:
+                self._relay.tally.note_unchecked()
+            else:
+                self._relay.tally.note_failed_retry()
+            return None
 
     async def _receive_first(
         self, request: httpx2.Request, answer: UpstreamAnswer, download: Download
@@ -204,6 +253,7 @@ class Forwarding:
         """
         try:
             async with self._response(request, answer) as parts:
+                _log_status(request, answer)
                 async for part in parts:
                     if not answer.is_held:
                         await download.add(part)
@@ -222,36 +272,61 @@ class Forwarding:
             await download.end()
         return answer.is_held
 
-    async def _receive_again(self, request: httpx2.Request) -> UpstreamAnswer | None:
-        """Sends a request up again; returns None if the earlier reply is to be sent down."""
+    async def _receive_again(
+        self,
+        build_request: Callable[[bytes], httpx2.Request],
+        again: RelayedRequest,
+        attempts: RetryAttempts,
+    ) -> UpstreamAnswer:
+        """Sends a retry up, again if the server is busy, and returns the last answer.
+
+        That is an answer without a status if the server gave none.
+        """
+        while True:
+            request = build_request(again.content)
+            request.headers.pop(_PER_REQUEST, None)
+            answer = await self._attempt(request, attempts.seconds_left)
+            delay = attempts.delay_after(answer)
+            if answer.failure:
+                ending = _EARLIER_IS_SENT if delay is None else f"; sent again in {delay:.1f} s"
+                _log_upstream_failure(request, answer.failure + ending)
+            if delay is None:
+                return answer
+            await asyncio.sleep(delay)
+
+    async def _attempt(self, request: httpx2.Request, seconds: float) -> UpstreamAnswer:
+        """Sends a retry up once, and returns its answer, which may say why it is no reply."""
         answer = UpstreamAnswer(is_held=True)
         try:
-            async with self._response(request, answer, ending=_EARLIER_IS_SENT) as parts:
+            async with asyncio.timeout(seconds), self._response(request, answer) as parts:
                 async for part in parts:
                     answer.add(part)
                     if answer.is_too_long:
-                        return None
+                        answer.failure = "gave a reply that is too long to be checked"
+                        return answer
+        except TimeoutError:
+            return UpstreamAnswer(failure="took too long for a retry")
         except httpx2.TransportError as error:
             failure = self._upstream.failure_of(error)
-            self._note_failure(request, failure, ending=_EARLIER_IS_SENT)
-            return None
+            self._metrics.upstream_errors.labels(failure.code).inc()
+            return UpstreamAnswer(failure=failure.log_text)
+        except Exception as error:  # a fault here must not cost the earlier reply
+            log_failure(_LOG, error)
+            return UpstreamAnswer(failure="could not be asked again")
+        if answer.status >= 400:
+            answer.failure = f"answered with status {answer.status}"
         return answer
 
     @asynccontextmanager
     async def _response(
-        self, request: httpx2.Request, answer: UpstreamAnswer, *, ending: str = ""
+        self, request: httpx2.Request, answer: UpstreamAnswer
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Sends a request up; yields the parts of the answer, whose head is in `answer` by then.
-
-        `ending` is added to the line that logs an answer with an error status.
-        """
+        """Sends a request up; yields the parts of the answer, whose head is in `answer` by then."""
         started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
             answer.status = response.status_code
             answer.headers = response.headers
-            if answer.status >= 400:
-                _log_upstream_failure(request, f"answered with status {answer.status}{ending}")
             yield self._parts(response, started)
 
     async def _parts(self, response: httpx2.Response, started: float) -> AsyncIterator[bytes]:
@@ -274,16 +349,16 @@ class Forwarding:
             self._metrics.upstream_errors.labels("broke_off").inc()
             _log_upstream_failure(request, f"{failure.log_text} in the middle of its answer")
         else:
-            self._note_failure(request, failure)
+            self._metrics.upstream_errors.labels(failure.code).inc()
+            _log_upstream_failure(request, failure.log_text)
             refusal = failure.refusal
             await send_json(download.send, refusal.body(), refusal.status, refusal.headers)
 
-    def _note_failure(
-        self, request: httpx2.Request, failure: UpstreamFailure, *, ending: str = ""
-    ) -> None:
-        """Counts and logs a failure; `ending` is added to the line of the log."""
-        self._metrics.upstream_errors.labels(failure.code).inc()
-        _log_upstream_failure(request, failure.log_text + ending)
+
+def _log_status(request: httpx2.Request, answer: UpstreamAnswer) -> None:
+    """Logs that an answer is an error."""
+    if answer.status >= 400:
+        _log_upstream_failure(request, f"answered with status {answer.status}")
 
 
 def _log_upstream_failure(request: httpx2.Request, text: str) -> None:

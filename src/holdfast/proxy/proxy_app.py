@@ -139,6 +139,9 @@ def _live_numbers(tally: Tally, middleware: SuiteMiddleware) -> dict[str, Any]:
         "added_tokens": counts.added_tokens,
         "left_out": counts.left_out,
         "retries": counts.retries,
+        "failed_retries": counts.failed_retries,
+        "unchecked": counts.unchecked,
+        "failed_measures": counts.failed.total(),
         "rules": [
             {
                 **asdict(row.cell),

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from holdfast.proxy.suite_middleware import SuiteRule
-from holdfast.proxy.tally import LAST_TURN, Tally
+from holdfast.proxy.tally import LAST_TURN, RuleCell, Tally
 
 # the buckets of histograms
 _SECONDS = (
@@ -121,6 +121,16 @@ class _TallyCollector(Collector):
             "Requests that were sent again because the reply broke a rule.",
             value=counts.retries,
         )
+        yield CounterMetricFamily(
+            "holdfast_proxy_failed_retries",
+            "Retries without a reply that can be checked; an earlier reply was returned.",
+            value=counts.failed_retries,
+        )
+        yield CounterMetricFamily(
+            "holdfast_proxy_unchecked",
+            "Replies passed on unchecked: one of several, made in the background, or too slow.",
+            value=counts.unchecked,
+        )
         unscored = CounterMetricFamily(
             "holdfast_proxy_unscored", "Replies without scores, by reason.", labels=["reason"]
         )
@@ -133,8 +143,14 @@ class _TallyCollector(Collector):
             labels=["case", "rule", "turn", "outcome"],
         )
         for row in counts.rules:
-            cell = row.cell
-            turn = str(cell.turn) if cell.turn <= LAST_TURN else f"{cell.turn}+"
-            rules.add_metric([cell.case, cell.rule, turn, "kept"], row.kept)
-            rules.add_metric([cell.case, cell.rule, turn, "broken"], row.scored - row.kept)
+            rules.add_metric([*_labels(row.cell), "kept"], row.kept)
+            rules.add_metric([*_labels(row.cell), "broken"], row.scored - row.kept)
+        for cell, count in counts.failed.items():
+            rules.add_metric([*_labels(cell), "measure_failed"], count)
         yield rules
+
+
+def _labels(cell: RuleCell) -> list[str]:
+    """Returns the labels of a rule at a turn."""
+    turn = str(cell.turn) if cell.turn <= LAST_TURN else f"{cell.turn}+"
+    return [cell.case, cell.rule, turn]

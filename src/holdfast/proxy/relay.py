@@ -7,6 +7,8 @@ import json
 import logging
 import math
 import threading
+import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -18,7 +20,7 @@ import httpx2
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.suites import as_suite
-from holdfast.errors import HoldfastError, UsageError, reason_of
+from holdfast.errors import UsageError, reason_of
 from holdfast.methods import Method
 from holdfast.proxy.chat_replies import read_answers
 from holdfast.proxy.chat_requests import Api, ChatRequest, Unreadable, read_request
@@ -35,6 +37,7 @@ from holdfast.proxy.tally import Tally
 
 MAX_SCORED_REPLY_BYTES = 8 * 2**20  # a longer reply is not scored
 _MAX_WAITING_BYTES = 64 * 2**20  # replies that would wait beyond this are not scored
+_MAX_SECONDS = 60.0  # to score a reply; while one takes longer, others are not scored
 _LOG = logging.getLogger("holdfast.proxy")
 
 OnReply = Callable[[ScoredReply], None]
@@ -50,11 +53,13 @@ class UpstreamAnswer:
     Attributes:
         status: the HTTP status; 0 if there was no response.
         is_held: whether the client does not have the body yet, so that all of it is kept.
+        failure: of a retry, why it gave no reply, for the log; "" if it did, or if that is unknown.
     """
 
     status: int = 0
     headers: httpx2.Headers = field(default_factory=httpx2.Headers)
     is_held: bool = False
+    failure: str = ""
     _parts: list[bytes] = field(init=False, default_factory=list)
     _size: int = field(init=False, default=0)
 
@@ -138,17 +143,30 @@ class ChatRelay:
         self._on_reply = on_reply
 
     def begin(self, api: Api, content: bytes, encoding: str = "") -> RelayedRequest:
-        """Edits the body of a request and counts the edit.
+        """Edits the body of a request, as `edit` does, and counts it."""
+        relayed = self.edit(api, content, encoding)
+        self.count(relayed)
+        return relayed
+
+    def count(self, relayed: RelayedRequest) -> None:
+        """Counts a request."""
+        self.tally.note_edit(relayed.edit)
+        if relayed.chat is not None and relayed.chat.passes_unchecked:
+            self.tally.note_unchecked()
+
+    def edit(self, api: Api, content: bytes, encoding: str = "") -> RelayedRequest:
+        """Edits the body of a request; one that cannot be read or edited stays as it is.
 
         Args:
             encoding: the compression that its Content-Encoding names; "" for none.
         """
-        relayed = self._edit(api, content, encoding)
-        self.tally.note_edit(relayed.edit)
-        return relayed
+        try:
+            return self._try_to_edit(api, content, encoding)
+        except Exception as error:  # a fault here must not cost the request
+            _log_fault("A request could not be edited, and is passed on as it came", error)
+            return RelayedRequest(api, content, Edit(EditOutcome.FAILED))
 
-    def _edit(self, api: Api, content: bytes, encoding: str) -> RelayedRequest:
-        """Edits the body of a request; one that cannot be read stays as it is."""
+    def _try_to_edit(self, api: Api, content: bytes, encoding: str) -> RelayedRequest:
         unreadable = RelayedRequest(api, content, Edit(EditOutcome.UNREADABLE))
         if encoding.strip().lower() not in ("", "identity"):
             return unreadable
@@ -168,43 +186,53 @@ class ChatRelay:
 
     def broken_rules(self, relayed: RelayedRequest, answer: UpstreamAnswer) -> Sequence[str] | None:
         """Returns the texts of the rules that an answer breaks; None if it cannot be checked."""
-        choices = _choices(relayed.api, answer)
-        if relayed.chat is None or isinstance(choices, WhyUnscored) or len(choices) != 1:
-            return None
         try:
+            choices = _choices(relayed, answer)
+            if relayed.chat is None or isinstance(choices, WhyUnscored) or len(choices) != 1:
+                return None
             return relayed.chat.broken_rules(choices[0])
-        except HoldfastError:  # raised by a measure that the user wrote
+        except Exception as error:  # a fault here must not cost the reply
+            _log_fault("A reply could not be checked", error)
             return None
 
     def retry(self, relayed: RelayedRequest, broken: Sequence[str]) -> RelayedRequest | None:
         """Returns the request to send after a reply broke rules; None if it would be the same."""
         chat = relayed.chat
-        edit = None if chat is None else chat.edit_again(broken)
-        if chat is None or edit is None:
+        try:
+            edit = None if chat is None else chat.edit_again(broken)
+            if chat is None or edit is None:
+                return None
+            content = edit_document(chat.request.document, edit.changes).encode()
+        except Exception as error:  # a fault here must not cost the reply
+            _log_fault("A retry could not be made", error)
             return None
-        request = chat.request
-        content = edit_document(request.document, edit.changes)
-        self.tally.note_retry(edit.added_tokens + request.tokens)
-        return replace(relayed, content=content.encode(), edit=edit)
+        self.tally.note_retry(edit.added_tokens + chat.request.tokens)
+        return replace(relayed, content=content, edit=edit)
 
     def end(self, relayed: RelayedRequest, answer: UpstreamAnswer) -> None:
-        """Scores the reply to a request, or counts the reason why it has no scores."""
+        """Scores the reply to a request, or counts the reason why it has no scores.
+
+        It raises no error, as the reply itself has been delivered.
+        """
         if relayed.chat is None:
             return
-        choices = _choices(relayed.api, answer)
-        if isinstance(choices, WhyUnscored):
-            return self.tally.note_reply(choices)
-        replies = []
-        for choice in choices:
-            reply = relayed.chat.score(choice)
-            replies.append(reply)
+        try:
+            choices = _choices(relayed, answer)
+            if isinstance(choices, WhyUnscored):
+                return self.tally.note_reply(choices)
+            replies = [relayed.chat.score(choice) for choice in choices]
+        except Exception as error:
+            _log_fault("A reply could not be scored", error)
+            return self.tally.note_reply(WhyUnscored.UNREADABLE)
+        for choice, reply in zip(choices, replies, strict=True):
             self.tally.note_reply(reply)
             if self._log is not None:
                 self._log.write(relayed.chat.request, choice, relayed.edit.added)
-        if self._on_reply is not None:  # last, as it may raise an error
-            for reply in replies:
-                if isinstance(reply, ScoredReply):
+            if self._on_reply is not None and isinstance(reply, ScoredReply):
+                try:
                     self._on_reply(reply)
+                except Exception as error:
+                    _log_fault("on_reply failed", error)
 
 
 def chat_relay(
@@ -222,7 +250,15 @@ def chat_relay(
     return ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
 
 
-def _choices(api: Api, answer: UpstreamAnswer) -> list[Mapping[str, Any]] | WhyUnscored:
+def _log_fault(what_happened: str, error: Exception) -> None:
+    """Logs where an error was raised, without its message, which may quote a chat."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    _LOG.error("%s (%s):\n%s", what_happened, type(error).__name__, where)
+
+
+def _choices(
+    relayed: RelayedRequest, answer: UpstreamAnswer
+) -> list[Mapping[str, Any]] | WhyUnscored:
     """Returns the choices of an answer, or why there are none."""
     if answer.status != 200:
         return WhyUnscored.FAILED
@@ -231,7 +267,10 @@ def _choices(api: Api, answer: UpstreamAnswer) -> list[Mapping[str, Any]] | WhyU
     text = answer.text
     if text is None:
         return WhyUnscored.NOT_SUPPORTED
-    return read_answers(api, text) or WhyUnscored.FAILED
+    if choices := read_answers(relayed.api, text):
+        return choices
+    is_later = relayed.chat is not None and relayed.chat.request.is_in_background
+    return WhyUnscored.BACKGROUND if is_later else WhyUnscored.FAILED
 
 
 class CheckedAnswers:
@@ -243,7 +282,9 @@ class CheckedAnswers:
             again = checked.add(answer to `again`)
         checked.best
 
-    A reply that has no text or calls a tool is the last, as it cannot be checked.
+    A reply that has no text or calls a tool is the last, as it cannot be checked. If such an
+    answer, an error or no answer at all comes after a reply that breaks a rule, the retry has
+    failed, which is counted.
 
     Attributes:
         best: the answer that breaks the fewest rules; the earliest of several. None before `add`.
@@ -265,12 +306,16 @@ class CheckedAnswers:
             self.request = self._last_sent
             self.best = answer
         if broken is None:
+            if self.best is not answer:
+                self._relay.tally.note_failed_retry()
             return None
         self._min_broken = min(self._min_broken, len(broken))
         if not broken or not self._retries_left:
             return None
         self._retries_left -= 1
         again = self._relay.retry(self._last_sent, broken)
+        if again is None:
+            self._relay.tally.note_failed_retry()
         self._last_sent = again or self._last_sent
         return again
 
@@ -287,32 +332,37 @@ class ScoringQueue:
         self._thread = ThreadPoolExecutor(1, "holdfast-scorer")
         self.waiting = 0
         self._waiting_bytes = 0  # the length of these replies and of their requests
+        self._last_begun = 0.0  # the time at which the reply that is being scored was begun
 
     def add(self, relayed: RelayedRequest | None, answer: UpstreamAnswer) -> None:
         """Has a reply scored if it is that to a chat, unless too many are waiting."""
         if relayed is None or relayed.chat is None:
             return
         size = len(answer.body) + len(relayed.content)
-        if self._waiting_bytes and self._waiting_bytes + size > _MAX_WAITING_BYTES:
+        is_full = self._waiting_bytes and self._waiting_bytes + size > _MAX_WAITING_BYTES
+        is_stuck = self.waiting and time.monotonic() - self._last_begun > _MAX_SECONDS
+        if is_full or is_stuck:
             return self._relay.tally.note_reply(WhyUnscored.BUSY)
+        if not self.waiting:
+            self._last_begun = time.monotonic()
         self.waiting += 1
         self._waiting_bytes += size
         loop = asyncio.get_running_loop()
-        scored = loop.run_in_executor(self._thread, self._relay.end, relayed, answer)
+        scored = loop.run_in_executor(self._thread, self._score, relayed, answer)
         scored.add_done_callback(partial(self._note_scored, size))
 
     def close(self) -> None:
         """Waits until all replies are scored."""
         self._thread.shutdown()
 
+    def _score(self, relayed: RelayedRequest, answer: UpstreamAnswer) -> None:
+        self._last_begun = time.monotonic()
+        self._relay.end(relayed, answer)
+
     def _note_scored(self, size: int, scored: asyncio.Future[None]) -> None:
-        """Takes note that a reply has been scored, or could not be."""
+        """Takes note that a reply has been scored."""
         self.waiting -= 1
         self._waiting_bytes -= size
-        if not scored.cancelled() and (error := scored.exception()):
-            self._relay.tally.note_reply(WhyUnscored.UNREADABLE)
-            # its message may quote a chat, so it is not logged
-            _LOG.error("A reply could not be scored: %s", type(error).__name__)
 
 
 class ChatLog:

@@ -24,6 +24,7 @@ class WhyUnscored(Enum):
     FAILED = "failed"  # the request was refused, or the reply broke off
     UNREADABLE = "unreadable"  # it is not in the API's format as we know it
     MEASURE_FAILED = "measure_failed"  # the log names the rule
+    BACKGROUND = "background"  # it is made after the answer, and fetched by another request
     UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn is not over
     EMPTY = "empty"  # it has no text
     NO_RULE = "no_rule"  # no rule applies to it
@@ -59,22 +60,30 @@ class RuleScore:
 
 @dataclass(frozen=True)
 class ScoredReply:
-    """The scores of an assistant's turn, at least one."""
+    """The scores of an assistant's turn, at least one.
+
+    Attributes:
+        turn: the number of the turn in its dialog, from 1.
+        failed: the ids of rules that gave no score because their measure failed.
+    """
 
     case: str
-    turn: int  # the number of the turn in its dialog, from 1
+    turn: int
     scores: tuple[RuleScore, ...]
+    failed: tuple[str, ...] = ()
 
 
 def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredReply | WhyUnscored:
     """Scores a turn by the rules that apply to it."""
     scores: list[RuleScore] = []
+    failed: list[str] = []
     reasons: set[WhyUnscored] = set()
     for rule in rules:
         try:
             score = _score(rule, turn)
         except HoldfastError as error:  # a measure that the user wrote failed, or a slow pattern
             reasons.add(WhyUnscored.MEASURE_FAILED)
+            failed.append(rule.id or "")
             note_failure(case, rule, error)
             continue
         if isinstance(score, WhyUnscored):
@@ -82,7 +91,7 @@ def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredRep
         else:
             scores.append(RuleScore(rule.id or "", score.value, score.reason))
     if scores:
-        return ScoredReply(case, turn.number, tuple(scores))
+        return ScoredReply(case, turn.number, tuple(scores), tuple(failed))
     return next(
         (reason for reason in _MOST_INFORMATIVE_FIRST if reason in reasons), WhyUnscored.NO_RULE
     )

@@ -31,6 +31,8 @@ from holdfast.transcripts import linear_transcript
 from holdfast.transcripts.call_messages import output_messages
 from holdfast.transcripts.transcript import Event, EventKind, Malformed
 
+_MAX_CUT_REPLIES = 1000  # that are remembered for each case
+
 
 class NotScored(Enum):
     """Why the proxy scores no turn by a rule; the values are used in its metrics."""
@@ -160,11 +162,14 @@ class EditingCase:
 
     Attributes:
         rules: the case's rules that need neither a probe nor a judge.
+        cut_replies: replies that were cut at the token limit; a later request repeats them, but
+            does not say so. The methods check them accordingly.
     """
 
     case: Case
     methods: CompiledMethods
     rules: tuple[Rule, ...]
+    cut_replies: set[str]
 
     @classmethod
     def of(cls, case: Case, methods: Sequence[Method]) -> EditingCase:
@@ -176,7 +181,13 @@ class EditingCase:
         rules = CaseRules(case, on_failed=partial(note_failure, case.id))
         methods_with_rules = with_rules(rules, methods)
         scored = tuple(rule for rule in case.rules if rule.is_shown_by_turns)
-        return cls(case, compile_methods(methods_with_rules), scored)
+        return cls(case, compile_methods(methods_with_rules), scored, rules.cut_replies)
+
+    def note_cut(self, reply: str) -> None:
+        """Remembers that a reply was cut."""
+        if len(self.cut_replies) >= _MAX_CUT_REPLIES:
+            self.cut_replies.clear()
+        self.cut_replies.add(reply)
 
     @property
     def prompt(self) -> str:
@@ -217,15 +228,22 @@ class SuiteChat:
 
     @property
     def retries(self) -> int:
-        """How many times the reply may be drawn again.
-
-        0 if several replies were asked for, or if the reply is made in the background.
-        """
-        has_several_replies = self.request.body.get("n") not in (None, 1)
-        if has_several_replies or self.request.body.get("background"):
-            return 0
+        """How many times the reply may be drawn again."""
         retry = self.editing.methods.retry
-        return 0 if retry is None else retry.retries
+        return 0 if retry is None or self.passes_unchecked else retry.retries
+
+    @property
+    def passes_unchecked(self) -> bool:
+        """Whether a method draws replies again, but cannot check those to this request.
+
+        That is so if several replies were asked for, if the reply is made in the background, or if
+        there is no message of the user to put a reminder into.
+        """
+        if self.editing.methods.retry is None:
+            return False
+        request = self.request
+        has_no_user = all(message.role != "user" for message in request.messages)
+        return request.body.get("n") not in (None, 1) or request.is_in_background or has_no_user
 
     def broken_rules(self, answer: Mapping[str, Any]) -> Sequence[str] | None:
         """Returns the texts of the rules that an answer breaks and that may have it drawn again.
@@ -273,7 +291,10 @@ class SuiteChat:
             return WhyUnscored.UNFINISHED
         if not reply or not dialog.turns:
             return WhyUnscored.EMPTY
-        return score_reply(self.editing.case.id, self.editing.rules, dialog.turns[-1])
+        turn = dialog.turns[-1]
+        if turn.done.is_cut:
+            self.editing.note_cut(turn.done.text)
+        return score_reply(self.editing.case.id, self.editing.rules, turn)
 
 
 def _awaits_tools(answer: Mapping[str, Any], reply: Sequence[Event]) -> bool:
@@ -291,7 +312,9 @@ class EditOutcome(Enum):
     NO_CASE = "no_case"  # its system prompt belongs to no case
     NO_PROMPT = "no_prompt"  # it has no system prompt, and a method needs one
     STORED = "stored"  # the server keeps the dialog so far, so its turns are not known
-    UNREADABLE = "unreadable"  # it is not in the API's format as we know it, or a measure failed
+    OTHER_API = "other_api"  # it is for an API whose chats are not edited
+    UNREADABLE = "unreadable"  # it is not in the API's format as we know it
+    FAILED = "failed"  # a fault while it was edited, which the log describes, or no time was left
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,14 @@ class TallyCounts:
         left_out: messages that were not sent, in all requests.
         retries: requests that were sent again because the reply broke a rule; all of their tokens
             count as added.
+        failed_retries: retries that gave no reply to check, so that an earlier reply was returned
+            although it breaks a rule; also those for which no request could be made.
+        unchecked: replies that could not be drawn again, because several were asked for, because
+            they are made in the background, because the user says nothing in the chat, or because
+            a measure took too long.
         scored: replies that were scored by a rule, by rule and turn.
         kept: how many of these kept it.
+        failed: replies that a rule could not score because its measure failed, though others could.
     """
 
     requests: Counter[EditOutcome] = field(default_factory=Counter)
@@ -54,8 +60,11 @@ class TallyCounts:
     added_tokens: int = 0
     left_out: int = 0
     retries: int = 0
+    failed_retries: int = 0
+    unchecked: int = 0
     scored: Counter[RuleCell] = field(default_factory=Counter)
     kept: Counter[RuleCell] = field(default_factory=Counter)
+    failed: Counter[RuleCell] = field(default_factory=Counter)
 
     @property
     def rules(self) -> list[RuleCount]:
@@ -89,13 +98,26 @@ class Tally:
             self._counts.retries += 1
             self._counts.added_tokens += tokens
 
+    def note_failed_retry(self) -> None:
+        """Counts a retry without a reply that can be checked."""
+        with self._lock:
+            self._counts.failed_retries += 1
+
+    def note_unchecked(self) -> None:
+        """Counts a request whose reply is passed on without a check."""
+        with self._lock:
+            self._counts.unchecked += 1
+
     def note_reply(self, reply: ScoredReply | WhyUnscored) -> None:
         """Counts a reply."""
         with self._lock:
             if isinstance(reply, WhyUnscored):
                 self._counts.unscored[reply] += 1
                 return
+            turn = min(reply.turn, LAST_TURN + 1)
             for score in reply.scores:
-                cell = RuleCell(reply.case, score.rule, min(reply.turn, LAST_TURN + 1))
+                cell = RuleCell(reply.case, score.rule, turn)
                 self._counts.scored[cell] += 1
                 self._counts.kept[cell] += score.kept
+            for rule in reply.failed:
+                self._counts.failed[RuleCell(reply.case, rule, turn)] += 1

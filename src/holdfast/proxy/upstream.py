@@ -75,6 +75,12 @@ class Upstream:
         )
 
     @property
+    def readable_encodings(self) -> frozenset[str]:
+        """The compressions that can be undone here, as Accept-Encoding names them."""
+        codings = self._client.headers["accept-encoding"].split(",")
+        return frozenset({"identity", *(coding.strip().lower() for coding in codings)})
+
+    @property
     def name(self) -> str:
         """The base URL without credentials."""
         return str(self._base.copy_with(userinfo=b"", query=None))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 import httpx2
 from anyio import CancelScope, to_thread
 
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method, read_methods
-from holdfast.proxy.chat_requests import api_of
+from holdfast.proxy.chat_requests import api_of, is_other_api
 from holdfast.proxy.relay import (
     ChatRelay,
     CheckedAnswers,
@@ -22,6 +25,8 @@ from holdfast.proxy.relay import (
     UpstreamAnswer,
     chat_relay,
 )
+from holdfast.proxy.retry_attempts import EXTRA_SECONDS, RetryAttempts
+from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.tally import Tally
 
 if TYPE_CHECKING:
@@ -70,10 +75,10 @@ def wrap(
         return chat_relay(suite, read_methods(method), tally=tally, on_reply=on_reply, log=log)
 
     if isinstance(client, openai.OpenAI) and isinstance(inner, httpx2.Client):
-        transport = _Transport(inner, relay())
+        transport = _Transport(inner, relay(), client.max_retries)
         return client.copy(http_client=httpx2.Client(transport=transport, **_defaults(inner)))
     if isinstance(client, openai.AsyncOpenAI) and isinstance(inner, httpx2.AsyncClient):
-        async_transport = _AsyncTransport(inner, relay())
+        async_transport = _AsyncTransport(inner, relay(), client.max_retries)
         outer = httpx2.AsyncClient(transport=async_transport, **_defaults(inner))
         return client.copy(http_client=outer)
     raise UsageError(
@@ -92,9 +97,9 @@ def _defaults(inner: httpx2.Client | httpx2.AsyncClient) -> dict[str, Any]:
 class _Transport(httpx2.BaseTransport):
     """Sends requests by another client, through a relay."""
 
-    def __init__(self, client: httpx2.Client, relay: ChatRelay):
+    def __init__(self, client: httpx2.Client, relay: ChatRelay, max_resends: int):
         self._client = client
-        self._exchanges = _Exchanges(_BlockingSender(client), relay)
+        self._exchanges = _Exchanges(_BlockingSender(client), relay, max_resends)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         return _run_without_waiting(self._exchanges.answer(request))
@@ -106,9 +111,9 @@ class _Transport(httpx2.BaseTransport):
 class _AsyncTransport(httpx2.AsyncBaseTransport):
     """Sends requests by another, asynchronous client, through a relay."""
 
-    def __init__(self, client: httpx2.AsyncClient, relay: ChatRelay):
+    def __init__(self, client: httpx2.AsyncClient, relay: ChatRelay, max_resends: int):
         self._client = client
-        self._exchanges = _Exchanges(_AsyncSender(client), relay)
+        self._exchanges = _Exchanges(_AsyncSender(client), relay, max_resends)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         return await self._exchanges.answer(request)
@@ -120,9 +125,9 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
 class _BlockingSender:
     """A client whose requests block.
 
-    Its methods are coroutines nevertheless, so that `_Exchanges` serves both kinds of clients. As
-    they never wait, they need no event loop. `parts` iterates over a body, and `run` calls a
-    function that may take long.
+    Its methods are coroutines nevertheless, so that `_Exchanges` serves both kinds of clients. They
+    block where others would wait, and so need no event loop. `parts` iterates over a body, and
+    `run` calls a function that may take long.
     """
 
     def __init__(self, client: httpx2.Client):
@@ -142,6 +147,9 @@ class _BlockingSender:
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return function(*arguments)
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 class _AsyncSender:
@@ -165,6 +173,9 @@ class _AsyncSender:
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return await to_thread.run_sync(function, *arguments)
 
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
 
 def _run_without_waiting(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Runs a coroutine that never waits, and returns its result."""
@@ -178,10 +189,16 @@ def _run_without_waiting(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 @dataclass(frozen=True)
 class _Exchanges:
-    """Sends requests that a relay edits, and has the replies scored."""
+    """Sends requests that a relay edits, and has the replies scored.
+
+    Attributes:
+        max_resends: how often a retry is sent again if the server is busy; the client itself does
+            this with first requests.
+    """
 
     sender: _BlockingSender | _AsyncSender
     relay: ChatRelay
+    max_resends: int
 
     async def answer(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request, and returns the response to it."""
@@ -205,30 +222,58 @@ class _Exchanges:
         An answer that is too long to be checked is passed on as it comes.
         """
         checked = CheckedAnswers(self.relay, relayed)
-        again: RelayedRequest | None = relayed
-        while again is not None:
-            is_first = checked.best is None
-            try:
-                body = await self._hold(request, again, passes_on_long=is_first)
-            except BaseException as error:  # from the transport, or from a hook of the client's
-                if is_first or not isinstance(error, Exception):
-                    self.relay.end(relayed, UpstreamAnswer())
-                    raise
-                break  # a retry failed
-            if not body.answer.is_too_long:
-                again = await self.sender.run(checked.add, body.answer)
-            elif is_first:
+        started = time.monotonic()
+        try:
+            body = await self._hold(request, relayed, passes_on_long=True)
+            if body.answer.is_too_long:
                 return _with_body(body.response, body)
-            else:
-                break
+            seconds = time.monotonic() - started + EXTRA_SECONDS
+            again = await self.sender.run(checked.add, body.answer)
+            while again is not None:
+                attempts = RetryAttempts(self.max_resends, time.monotonic() + seconds)
+                answer = await self._send_again(request, again, attempts)
+                again = await self.sender.run(checked.add, answer)
+        except BaseException:  # including that the caller stopped waiting
+            self.relay.end(relayed, UpstreamAnswer())
+            raise
         return await self.sender.run(_best_response, self.relay, checked)
 
+    async def _send_again(
+        self, request: httpx2.Request, again: RelayedRequest, attempts: RetryAttempts
+    ) -> UpstreamAnswer:
+        """Sends a retry, again if the server is busy, and returns the last answer.
+
+        That is an answer without a status if there was none.
+        """
+        while True:
+            try:
+                in_time = _as_retry(request, attempts.seconds_left)
+                answer = (await self._hold(in_time, again, deadline=attempts.deadline)).answer
+            except httpx2.TransportError:
+                answer = UpstreamAnswer()
+            except httpx2.HTTPStatusError as error:  # from a hook of the client's
+                answer = UpstreamAnswer(error.response.status_code, error.response.headers)
+            except Exception:  # a hook of the client's failed
+                return UpstreamAnswer()
+            delay = attempts.delay_after(answer)
+            if delay is None:
+                return answer
+            await self.sender.sleep(delay)
+
     async def _hold(
-        self, request: httpx2.Request, relayed: RelayedRequest, *, passes_on_long: bool
+        self,
+        request: httpx2.Request,
+        relayed: RelayedRequest,
+        *,
+        passes_on_long: bool = False,
+        deadline: float = math.inf,
     ) -> _RecordedBody:
         """Returns the answer to a request, read until it ends or is too long to be checked.
 
         The response is closed then, unless it is too long and is to be passed on.
+
+        Raises:
+            httpx2.ReadTimeout: it has not ended at the deadline.
         """
         body = await self._send(request, relayed, is_held=True)
         answer = body.answer
@@ -238,6 +283,8 @@ class _Exchanges:
                 if part is None:
                     break
                 answer.add(part)
+                if time.monotonic() > deadline:
+                    raise httpx2.ReadTimeout("the retry took too long", request=request)
         finally:
             if not (answer.is_too_long and passes_on_long):
                 await self.sender.close(body.response)
@@ -300,8 +347,15 @@ def _begin(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
     """Has a chat edited by the relay; returns None for other requests."""
     api = api_of(request.method, request.url.path)
     if api is None:
+        if is_other_api(request.method, request.url.path):
+            relay.tally.note_edit(Edit(EditOutcome.OTHER_API))
         return None
-    return relay.begin(api, request.content, request.headers.get("content-encoding", ""))
+    try:
+        content = request.content
+    except httpx2.RequestNotRead:  # it is sent part by part
+        relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
+        return None
+    return relay.begin(api, content, request.headers.get("content-encoding", ""))
 
 
 def _edited_request(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
@@ -313,6 +367,26 @@ def _edited_request(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.
         headers=headers,
         content=relayed.content,
         extensions=request.extensions,
+    )
+
+
+def _as_retry(request: httpx2.Request, seconds: float) -> httpx2.Request:
+    """Returns a request that is given up after some seconds, and that no server takes for an
+    earlier one.
+    """
+    timeout = request.extensions.get("timeout") or {}
+    limited = {
+        name: seconds if timeout.get(name) is None else min(timeout[name], seconds)
+        for name in ("connect", "read", "write", "pool")
+    }
+    headers = httpx2.Headers(request.headers)
+    headers.pop("idempotency-key", None)
+    return httpx2.Request(
+        request.method,
+        request.url,
+        headers=headers,
+        content=request.content,
+        extensions={**request.extensions, "timeout": limited},
     )
 
 

@@ -73,6 +73,7 @@ class Turn(RecordModel):
     prompt_tokens: Optional[int] = None  # of the chat, as an endpoint counted them
     left_out: Optional[int] = None  # how many of the oldest rounds the model did not see
     retries: Optional[int] = None  # how often the text was drawn again because it broke a rule
+    retry_failed: Optional[bool] = None  # whether a further draw gave no text, so that it stayed
     # after how many tokens the reply was cut, if that was before the run's own limit: by a limit of
     # the server, or at the end of the model's context
     cut_at: Optional[int] = None

@@ -203,7 +203,9 @@ def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
 
 
 def _retries(records: Sequence[Conversation]) -> list[tuple[str, str]]:
-    """How many of the agent's replies were drawn again, by method; [] if none were."""
+    """How many of the agent's replies were drawn again, by method, and for how many drawing again
+    failed; [] if none were.
+    """
     texts = []
     for method in dict.fromkeys(record.method for record in records):
         replies: list[Turn | Probe | Unscored] = []
@@ -212,6 +214,8 @@ def _retries(records: Sequence[Conversation]) -> list[tuple[str, str]]:
                 replies += [turn for turn in record.turns if turn.speaker == "agent"]
                 replies += record.answered
         num_redrawn = sum(1 for reply in replies if reply.retries)
-        if num_redrawn:
-            texts.append(f"{method} {num_redrawn:,} of {len(replies):,}")
+        num_failed = sum(1 for reply in replies if reply.retry_failed)
+        if num_redrawn or num_failed:
+            failed = f" (failed for {num_failed:,})" if num_failed else ""
+            texts.append(f"{method} {num_redrawn:,} of {len(replies):,}{failed}")
     return [("replies drawn again", ", ".join(texts))] if texts else []

@@ -16,7 +16,7 @@ from holdfast.cli.shared.json_output import write_document
 from holdfast.errors import UsageError
 
 EXAMPLES = """examples:
-  holdfast remind --suite rules.yaml --install  # show the lines for the settings of agents
+  holdfast remind --suite rules.yaml --install  # show the lines for the agents that you use here
   holdfast remind --suite rules.yaml --install --agent claude-code --yes  # write them
 
 Exit codes:
@@ -37,7 +37,8 @@ class RemindArguments(Options):
     agent: Annotated[
         list[str] | None, Arg(choices=("claude-code", "codex", "gemini-cli"), metavar="NAME")
     ] = None
-    """with --install: claude-code, codex or gemini-cli; repeatable (default: all three)"""
+    """with --install: claude-code, codex or gemini-cli; repeatable (default: those that are
+    installed or have settings in this folder)"""
     settings: Annotated[Path | None, Arg("FILE.json")] = None
     """with --install: the settings file (default: that of the project in this folder)"""
     yes: bool = False
@@ -64,7 +65,7 @@ def _run(arguments: RemindArguments) -> int:
 def _install(arguments: RemindArguments) -> int:
     """Shows the settings that call this command, or writes them."""
     from holdfast.coding_agents.hook_rules import load_hook_rules
-    from holdfast.coding_agents.settings_files import AGENTS, install, settings_of
+    from holdfast.coding_agents.settings_files import AGENTS, install, settings_of, shown
 
     load_hook_rules(arguments.suite, arguments.allow_code, check=True)  # refuses one that fails
     if arguments.yes and not arguments.agent:
@@ -73,7 +74,9 @@ def _install(arguments: RemindArguments) -> int:
             option="agent",
             allowed=tuple(AGENTS),
         )
-    agents = [AGENTS[name] for name in dict.fromkeys(arguments.agent or AGENTS)]
+    agents = [AGENTS[name] for name in dict.fromkeys(arguments.agent or ())]
+    if not agents:
+        agents = [agent for agent in AGENTS.values() if agent.is_used_here] or [*AGENTS.values()]
     if arguments.settings and len(agents) > 1:
         raise UsageError("--settings is the file of one agent; name it with --agent.")
     command = _hook_command(arguments)
@@ -91,10 +94,12 @@ def _install(arguments: RemindArguments) -> int:
             written.append(file)
         else:
             print(f"{agent.name}, {file}:")
-            print(json.dumps(settings_of(agent, command), indent=2))
+            print(shown(settings_of(agent, command)))
         hooks[agent.name] = settings_of(agent, command)
     if not arguments.yes:
         print("Nothing was written; --agent NAME --yes adds these lines to the file.")
+        if others := [name for name in AGENTS if name not in hooks]:
+            print(f"For another agent: --agent {' or '.join(others)}.")
     if any(agent.name == "codex" for agent in agents):
         print("Codex runs a hook only once it is trusted: open /hooks in Codex.")
     write_document({"hooks": hooks, "written": written})

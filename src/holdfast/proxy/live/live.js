@@ -9,10 +9,13 @@ const OUTCOMES = {
   no_case: "of no case of the suite",
   no_prompt: "without the system prompt that the method needs",
   stored: "continued from the server's memory, passed through",
+  other_api: "in another API, passed through",
   unreadable: "unreadable, passed through",
+  failed: "not edited because of a fault; see the log",
 };
 const REASONS = {
   failed: "an error, a refusal, or broken off",
+  background: "made in the background",
   unfinished: "calls a tool; the turn goes on",
   cut: "cut at the token limit; not judged",
   not_shown: "the deciding text is not shown; not judged",
@@ -84,6 +87,10 @@ function display(live) {
     ...(live.reminders || !live.retries ? [total("reminders sent", count(live.reminders))] : []),
     total("extra tokens sent, estimated", count(live.added_tokens)),
     ...(live.retries ? [total("replies drawn again", count(live.retries))] : []),
+    ...(live.failed_retries ? [total("retries that failed", count(live.failed_retries))] : []),
+    ...(live.unchecked ? [total("replies not checked", count(live.unchecked))] : []),
+    ...(live.failed_measures
+      ? [total("scores missing, as a measure failed", count(live.failed_measures))] : []),
     ...(live.left_out ? [total("messages left out", count(live.left_out))] : []),
     total("open now", count(live.open)));
   byId("scored").replaceChildren(...live.which_are_scored.split("`")
