@@ -58,7 +58,7 @@ def test_a_warning_is_printed_as_a_sentence(folder, capsys, monkeypatch):
     def warn(*_):
         warnings.warn("mind this.", stacklevel=1)
 
-    monkeypatch.setattr("holdfast.cli.serve.generate._check_effect", warn)
+    monkeypatch.setattr("holdfast.cli.serve.generate._refuse_without_effect", warn)
     assert main(generate(folder, "--user", "hello")) == 0
     assert capsys.readouterr().err.startswith("holdfast: mind this.\n")
 

@@ -88,9 +88,8 @@ def calibrate(
     plan: CalibrationPlan = CalibrationPlan(),
     running: drift.Running = drift.Running(),
 ) -> CalibrationRuns:
-    """Measures stability and capability without any method and at every point of the sweeps.
-
-    Resumes what `out` holds.
+    """Measures stability and capability without any method and at every point of the sweeps;
+    resumes what `out` holds.
 
     Args:
         model: plays both sides; the reading "likeliest" needs its log-probabilities of replies.
