@@ -3,8 +3,9 @@
 import pytest
 
 import holdfast
-from holdfast import drift
+from holdfast import Request, drift
 from holdfast.errors import ModelError, RequestFailed, Unsteerable
+from holdfast.models.streaming import stream_text
 from holdfast.records import read_run
 
 CHAT = [{"role": "system", "content": "Begin with Sure."}, {"role": "user", "content": "Hello"}]
@@ -59,6 +60,13 @@ def test_methods_that_edit_messages_reach_the_function(tmp_path):
     assert "Begin with Sure." in contents[-1] and contents[-1].endswith("Hello")
     with pytest.raises(Unsteerable, match="my bot supports only messages"):
         model.generate(CHAT, "boost:factor=2")
+
+
+def test_a_method_that_a_model_cannot_apply_is_refused_before_a_reply_is_printed():
+    model, pieces = holdfast.from_function(steady, "my bot"), []
+    with pytest.raises(Unsteerable, match="my bot supports only messages"):
+        stream_text(model, Request(CHAT, "boost:factor=2"), pieces.append)
+    assert stream_text(model, Request(CHAT), pieces.append).text == "Sure." == "".join(pieces)
 
 
 def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):

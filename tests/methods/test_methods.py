@@ -152,7 +152,8 @@ def test_a_method_is_registered_by_its_class_alone(fitted_files):
     entries = methods.catalogue()
     assert [name for name, _, _ in entries] == [method.name for method in METHODS]
     assert len(entries) == len({name for name, _, _ in entries})
-    assert all(line.endswith(".") and len(line) < 120 for _, _, line in entries)
+    wrong = [line for _, _, line in entries if not line.endswith(".") or len(line) >= 120]
+    assert not wrong, "begin the class's docstring with a sentence of fewer than 120 characters"
     for method in METHODS:
         declared = parameters_of(method)
         fields = [field.name for field in dataclasses.fields(method) if field.repr]

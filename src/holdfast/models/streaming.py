@@ -28,9 +28,15 @@ class StreamsText(Protocol):
 
 
 def stream_text(model: ChatModel, request: Request, write: Callable[[str], None]) -> Reply:
-    """Answers one chat and passes its text to `write`, in pieces if the model supports it."""
+    """Answers one chat and passes its text to `write`, in pieces if the model supports it.
+
+    Raises:
+        HoldfastError: the model cannot apply a method, or the chat has nothing for it to work on.
+    """
     if isinstance(model, StreamsText):
         return model.stream(request, write)
+    (request,) = prepare_batch([request])
+    model.check(request.methods)
 
     async def answer() -> Reply:
         async with model.session() as engine:
