@@ -137,6 +137,12 @@ WORDINGS = [
     ),
     ("- Request confirmation before `git commit`, `git push`", {"name": "asks_before"}),
     ("- When editing CSS, bump the version in `index.html`.", {"also": "index.html"}),
+    ("- `ui/` (our own), `ui/base/` (generated - do not edit)", {"path": "ui/base/*"}),
+    ("- **Files**: kebab-case (`user-card.tsx`, `load.ts`)", {"name": "tool_not_called"}),
+    ("# TypeScript\n\n- **Functions**: camelCase, with tests", {"files": TYPED[0]}),
+    ("## Git commits\n\n- Using conventional commits for messages", {"name": "commit_message"}),
+    ("- Do not push any change, keep your work here", {"name": "command_not_run"}),
+    ("- Never use `any`; use `unknown` where possible", {"files": TYPED[0]}),
 ]
 
 
@@ -171,6 +177,15 @@ def test_a_wording_is_read(text, part):
         "## Branches\n\n- Feature: `feature/name`\n- Anything else: ask",
         "## Runtime files (never commit)\n\nThese files are fine:\n\n- `a.json`",
         "# Haskell\n\n- camelCase for functions",
+        "# Tailwind\n\n- UPPER_SNAKE_CASE for constants",
+        "- Pull requests for `main`, no direct push.",
+        "- Plain HTML, no build step, no npm packages",
+        "- Use Tailwind, not inline styles, where possible",
+        "- It reads the claim - this is NOT `auth.uid()`",
+        "### `/hud` - the view\n\n- No Tailwind",
+        "# PR review skill\n\n- Never use `git push --force`.",
+        "# Debugging\n\n1. Check that all tests pass (`make test`), then commit.",
+        "### Title and description\n\n- Adhere to Conventional Commits",
     ],
 )
 def test_a_like_wording_is_not_read(text):

@@ -60,6 +60,7 @@ from holdfast.drafting.statement_limits import (
     is_of_an_occasion,
     is_of_some_changes,
     is_taken_back,
+    is_where_possible,
     names_exception,
     says_when_editing,
     why_unread,
@@ -136,6 +137,8 @@ def _read_by(
         rules = reader(clause)
         if not rules:
             continue
+        if is_where_possible(clause.text):
+            return A_PREFERENCE
         read_texts.append(clause.text)
         if not _reads_conditions(reader, statement):
             return CONDITIONAL

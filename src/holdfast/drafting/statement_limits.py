@@ -142,6 +142,18 @@ def is_marked_as_preference(statement: Statement) -> bool:
     return _PREFERRED.search(statement.text) is not None or any(map(_OPTIONAL.fullmatch, above))
 
 
+_WHERE_POSSIBLE = re.compile(
+    r"\b(?:where(?:ver)?|when(?:ever)?|if|as (?:much|far) as)"
+    r" (?:possible|practical|feasible|appropriate)$",
+    re.I,
+)
+
+
+def is_where_possible(clause: str) -> bool:
+    """Whether a clause asks for something only where it is possible."""
+    return _WHERE_POSSIBLE.search(clause) is not None and not NEVER_FIRST.match(clause)
+
+
 _OCCASION = re.compile(
     one_of(
         *"if when whenever before once asked wenn falls bevor si quand cuando quando".split(),
@@ -186,10 +198,16 @@ _UNCONDITIONAL = re.compile(
     ),
     re.I,
 )
-# a heading that limits its items to some kind of work: "Frontend-only scope"
-_SCOPE = re.compile(r"\w-only\b(?! files?\b)|\bscope\b *(?:\(|$)|^path [a-z]\b", re.I)
+# a heading that limits its items to some kind of work: "Frontend-only scope", "PR review skill"
+_SCOPE = re.compile(
+    r"\w-only\b(?! files?\b)|\bscope\b *(?:\(|$)|^path [a-z]\b|\w skill *(?:\(|$)", re.I
+)
 # headings of procedures that are only followed at times, whose steps are no rules
-_AT_TIMES = re.compile(r"\b(?:releas|hotfix|deploy|publish|backport|rollback|version)\w*", re.I)
+_AT_TIMES = re.compile(
+    r"\b(?:releas|hotfix|deploy|publish|backport|rollback|version|debugg|reproduc|triag|troubleshoot"
+    r"|incident)\w*",
+    re.I,
+)
 
 
 def conditions_above(statement: Statement) -> list[str]:
@@ -211,7 +229,8 @@ _KIND_OF_CHANGE = re.compile(r"\b(?:changes?|files?|code|only)$", re.I)  # as in
 def is_of_some_changes(statement: Statement) -> bool:
     """Whether a label limits a statement to some kind of change: "Rust changes: ..."."""
     label = statement.label
-    return _KIND_OF_CHANGE.search(label) is not None and not NEVER_FIRST.match(label)
+    is_kind = _KIND_OF_CHANGE.search(label) is not None and label.lower() not in ("files", "code")
+    return is_kind and not NEVER_FIRST.match(label)
 
 
 _WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)

@@ -192,11 +192,16 @@ _HEADING_OF_TESTS = form(  # headings
 )
 
 
+_OF_A_ROUTE = re.compile(r"`/[\w/-]+`")  # headings about one page: "`/settings` - the form"
+
+
 def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statement) -> list[Draft]:
     """Forbids some code in the places that the statement names, with one rule per set of files that
     may have it.
     """
     included = places.included
+    if not included and any(map(_OF_A_ROUTE.match, statement.under[-1:])):
+        return []
     if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
         included = TESTS
     excluded = [f"!{glob}" for glob in places.excluded]
@@ -346,6 +351,9 @@ def _with_code_in_backticks(text: str) -> str:
     return _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
 
 
+_DESCRIBES_IT = re.compile(r"\b(?:this|that|it) (?:is|was) not `", re.I)
+
+
 def _may_be_no_code(
     text: str, objects: str, instruction: Instruction, statement: Statement
 ) -> bool:
@@ -360,6 +368,8 @@ def _may_be_no_code(
         _MERE_NAME.fullmatch(text) is not None
         # "These are wrapped. Don't `trim()`." is about these
         or bool(statement.opening and _BARE_CALL.match(text))
+        # "it reads the claim; this is not `auth.uid()`"
+        or _DESCRIBES_IT.search(text) is not None
         # a name alone may be that of a tool
         or ("call" in instruction.verbs and "(" not in objects + text)
         # "`a`, `b` (not `A`, `b`)" is about `A` only

@@ -73,6 +73,9 @@ _PR_TITLES = word_pattern("titles?", "PRs?")
 _OTHER_TEXTS = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
 
 
+_OF_TITLES = re.compile(r"^(?!.*\bcommit).*\btitles?\b", re.I)  # headings
+
+
 def is_of_something_else(clause: str) -> bool:
     """Whether a clause may be about a pull request, a title or a changelog."""
     return bool(_PR_TITLES.search(clause) or _OTHER_TEXTS.search(clause))
@@ -87,7 +90,7 @@ _FORMAT = one_of(
 # "the Conventional Commits format"
 CONVENTIONAL = rf"(?:the )?(?:angular )?(?:conventional|semantic)[ -]commits?(?: {_FORMAT}s?)*"
 _ALL = any_words("all", "any", "your", "the", "every")
-_FOLLOW = r"(?:use|follow|write|commit with|commit using|adhere to|apply)"
+_FOLLOW = r"(?:use|using|follow|write|commit with|commit using|adhere to|apply)"
 _THEY_FOLLOW = one_of(
     *("use", "follow", "adhere to", "conform to", "be", "in", "using", "with", "written in", "per")
 )
@@ -97,7 +100,7 @@ _CONVENTIONAL = forms(
     {
         "Use Conventional Commits for all commit messages": (
             rf"{ADVERBS}{_FOLLOW} {CONVENTIONAL}"
-            rf"(?: for {_ALL}(?:git )?{MESSAGES}| when committing)?"
+            rf"(?: for {_ALL}(?:git )?(?:{MESSAGES}|messages)| when committing)?"
             rf"{TAIL}{_WITH_SCOPES}"
         ),
         "Commit messages must follow Conventional Commits": (
@@ -164,6 +167,8 @@ def conventional_commit_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages follow Conventional Commits"."""
     statement = clause.statement
     if clause.is_prohibited or is_of_something_else(_about_commits_only(clause.text)):
+        return []
+    if any(map(_OF_TITLES.search, statement.under[-1:])):
         return []
     if _TYPE_SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
         return commit_rule(ANY_TYPE, "requirement")  # another line may name the types

@@ -251,12 +251,26 @@ _NOT_EDITED = forms(
 )
 
 
+# "`ui/` (our own), `ui/base/` (generated - do not edit)"
+_CODE_WITH_REMARK = re.compile(rf"({CODE}) \(([^()]*)\)")
+
+
+def _says_not_edited(remark: str) -> bool:
+    """Whether a part of what is said of files says that they are not edited."""
+    pieces = re.split(r"[—–;:,]|\s-\s|\. ", remark)
+    return any(whole_match(_NOT_EDITED, piece.strip(" .!")) for piece in pieces)
+
+
 def generated_file_rule(clause: Clause) -> list[Draft]:
     """Reads "`src/gen/` is generated - do not edit"."""
     statement = clause.statement
     whole = statement.text.strip(" .")
     if clause.text not in statement.text and clause.text != whole:
         return []
+    remarks = _CODE_WITH_REMARK.findall(statement.text)
+    if len(remarks) > 1:
+        codes = [code for code, remark in remarks if _says_not_edited(remark)]
+        return _protect(_globs_in(", ".join(codes))) if codes and clause.begins_statement else []
     match = _FILES_FIRST.match(statement.text)
     if match is None or not clause.begins_statement:
         return []

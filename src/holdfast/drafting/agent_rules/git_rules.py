@@ -145,7 +145,7 @@ def hook_rule(clause: Clause) -> list[Draft]:
 # what is not pushed or committed at all, rather than only a certain thing: "never commit it"
 _ANY_OBJECT = re.compile(
     r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
-    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|pull requests?|issues?|branch(?:es)?|commits?|changes?|code|anything|releases?|tags?"
     r"|packages?"
     r"|history)?",
     re.I,

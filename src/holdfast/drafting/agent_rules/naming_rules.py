@@ -18,6 +18,7 @@ from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
 from holdfast.drafting.grammar.named_files import (
     DOCUMENTS,
+    MARKUP,
     PYTHON,
     RUST,
     SCRIPT,
@@ -87,7 +88,9 @@ def naming_rule(clause: Clause) -> list[Draft]:
     label = clause.statement.label
     drafts: list[Draft] = []
     for part in _parts_of(_EXAMPLES.sub(r"\g<rule>", clause.text)):
-        for text in dict.fromkeys((part, f"{label}: {part}" if label else part)):
+        labelled = f"{label}: {part}" if label else part
+        # "Functions: camelCase, with one purpose"
+        for text in dict.fromkeys((part, labelled, labelled.split(",")[0])):
             match = next(filter(None, (way.fullmatch(text) for way in _NAMED)), None)
             if match:
                 drafts += _rules_of(match["kinds"], match["case"].lower(), clause)
@@ -124,6 +127,7 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
         pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}{_DECLARED}"
         drafts.append(code_draft(pattern, about or ["*", DOCUMENTS]))
     languages = about or files_of_language(clause.statement.document)
+    languages = [glob for glob in languages if glob != MARKUP]  # of Tailwind, in any language
     for name in names:
         for declaration, files in _declarations_of(name, case):
             if globs := _files_of_both(files, languages):
@@ -200,14 +204,20 @@ _FILES_IN_CASE = forms(
 _SCRIPT_ENDINGS = ("ts", "tsx", "js", "jsx", "mjs", "cjs", "vue", "svelte", "css", "scss")
 
 
+# "kebab-case (e.g. `user-card.tsx`)"
+_FILE_EXAMPLES = re.compile(r" \((?:e\.g\.,? )?`[^`]+\.\w+`(?:, `[^`]+`)*\)$", re.I)
+_ENDING_OF_EXAMPLE = re.compile(r"`[^`]+\.(\w+)`")
+
+
 def file_name_rule(clause: Clause) -> list[Draft]:
     """Reads "use kebab-case for file names", which only the tool that writes a file shows."""
     if clause.is_prohibited:
         return []
     label = clause.statement.label
-    match = whole_match(_FILES_IN_CASE, clause.text)
-    match = match or whole_match(_FILES_IN_CASE, f"{label}: {clause.text}")
-    match = match or whole_match(_FILES_IN_CASE, clause.statement.text.strip(" ."))
+    whole = clause.statement.text.strip(" .")
+    texts = (clause.text, f"{label}: {clause.text}", whole)
+    texts = (*texts, _FILE_EXAMPLES.sub("", f"{label}: {whole}" if label else whole))
+    match = next(filter(None, (whole_match(_FILES_IN_CASE, text) for text in texts)), None)
     if match is None:
         return []
     wrong = next(
@@ -218,9 +228,9 @@ def file_name_rule(clause: Clause) -> list[Draft]:
     globs = files_of_language(match["of"]) or files_of_language(clause.context)
     if match["of"].strip() and not files_of_language(match["of"]):
         return []  # "component files" are some of all
-    endings = re.findall(r"\w+", " ".join(globs)) or (
-        _SCRIPT_ENDINGS if match["case"].lower().startswith(("kebab", "param")) else ()
-    )
+    is_of_script = match["case"].lower().startswith(("kebab", "param"))
+    usual = _SCRIPT_ENDINGS if is_of_script else _ENDING_OF_EXAMPLE.findall(whole)
+    endings = re.findall(r"\w+", " ".join(globs)) or usual
     if not endings:
         return []
     path = rf"(?:^|/)[^/]*{wrong}[^/]*\.{one_of(*endings)}$"

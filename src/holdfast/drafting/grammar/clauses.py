@@ -77,7 +77,7 @@ _REASON_OR_ADVICE = re.compile(
         r",? (?:so that|because|otherwise)\b",
         r", (?:so|since|which|as|it|they|these|this)\b",
         r" so (?:the|it|we|you|they|a|all)\b",
-        r", (?:instead|simply|just) ",
+        r", (?:instead|simply|just|keep) ",
         r", (?:adding|ensuring|making sure|calling|keeping) ",
         r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
     )
@@ -105,8 +105,11 @@ _CUTS = re.compile(_CUT)
 # the same, and commas before a prohibition
 _CUTS_AND_COMMAS = re.compile(
     rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
-    r"|, (?:and |or )?(?=no [\w.-]+(?: [\w-]+){0,2}(?:[,.]|$))"  # "no framework, no npm at all"
+    r"|, (?:and |or )?(?=no [\w.-]+(?:[,.]|$))"  # "no framework, no npm"
 )
+# the same, in a list of things that begins with code: "No `any`, no implicit types"
+_NO_CODE_FIRST = re.compile(r"no \0+, no ", re.I)
+_CUTS_OF_LIST = re.compile(rf"{_CUT}|, (?:and |or )?(?=no )")
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _FORBIDS = re.compile(rf"{NEVER} |no (?:[A-Z]|`)", re.I)
@@ -149,6 +152,8 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     if purpose and not _NOT_AN_ORDER.match(text):
         yield text[: purpose.start()].strip(_MARKS), [text[purpose.start() :]]
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
+    if _NO_CODE_FIRST.match(masked):
+        pattern = _CUTS_OF_LIST
     cuts = list(islice(pattern.finditer(masked), _MAX_CUTS))
     starts = [0, *(cut.end() for cut in cuts)]
     ends = [*(cut.start() for cut in cuts), len(text)]
