@@ -1,7 +1,7 @@
 """Reads what a short Python program runs and writes.
 
     import os; os.remove('a.txt')            ->  deletes a.txt
-    Path('a.txt').write_text('x')            ->  writes x to a.txt
+    shutil.copy('a.txt', 'b.txt')            ->  writes b.txt
     subprocess.run(['git', 'push'])          ->  runs `git push`
 
 The program is parsed, not run. Names have the values that the program assigns to them, as far as

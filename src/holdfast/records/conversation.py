@@ -112,6 +112,7 @@ class Probe(ProbeKey):
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
     retries: Optional[int] = None
+    retry_failed: Optional[bool] = None
     cut_at: Optional[int] = None
     stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
     measure: Optional[str] = None  # only in a baseline
@@ -130,6 +131,7 @@ class Unscored(ProbeKey):
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
     retries: Optional[int] = None
+    retry_failed: Optional[bool] = None
     cut_at: Optional[int] = None
     stop_reason: Optional[str] = None
     measure: Optional[str] = None
@@ -153,6 +155,7 @@ class ProbeReply(ProbeKey):
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
     retries: Optional[int] = None
+    retry_failed: Optional[bool] = None
     cut_at: Optional[int] = None
     stop_reason: Optional[str] = None
     measure: Optional[str] = None
