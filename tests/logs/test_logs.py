@@ -30,6 +30,7 @@ from synthetic_run import as_json
 
 from holdfast.analysis.adherence import adherence
 from holdfast.analysis.sequential import UNDECIDED
+from holdfast.analysis.statistics import unpaired_difference
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
@@ -326,12 +327,10 @@ def test_logs_scored_by_two_suites_have_a_folder_each(tmp_path, short, capsys, m
 @pytest.mark.slow
 def test_the_interval_covers_the_difference_of_separate_sets():
     """95% intervals of a true difference of 0 exclude 0 in about 1 of 20 cases."""
-    from holdfast.analysis.adherence import _difference
-
     rng = np.random.default_rng(1)
     wrong = 0
     for _ in range(200):
-        item = _difference(rng.random(40), rng.random(40), 0.05).difference
+        item = unpaired_difference(rng.random(40), rng.random(40))
         wrong += not item.low <= 0 <= item.high
     assert wrong <= 22  # binomial(200, 0.05): mean 10; the bound is far from chance
 
