@@ -200,19 +200,20 @@ def _differences_of(pairs: Sequence[SamplePair], limits: Limits, error: float) -
         high = np.percentile(resampled.highest, 100 - 50 * error, axis=0)
         return np.stack([low, high], axis=1).astype(float)
 
-    shown = intervals(ERROR).tolist()
-    decisive = [None] * len(pairs) if error == ERROR else [*map(tuple, intervals(error).tolist())]
-    standard_errors = resampled.plain.std(axis=0, dtype=float).tolist()
-    return [
-        Estimate(
-            min(len(values), len(baseline)),
-            float(np.mean(values) - np.mean(baseline)),
-            standard_errors[number],
-            *shown[number],
-            decisive[number],
-        )
-        for number, (values, baseline) in enumerate(pairs)
-    ]
+    shown = intervals(ERROR)
+    decisive = None if error == ERROR else intervals(error)
+    standard_errors = resampled.plain.std(axis=0, dtype=float)
+    estimates: list[Estimate] = []
+    for number, (values, baseline) in enumerate(pairs):
+        low, high = map(float, shown[number])
+        mean = float(np.mean(values) - np.mean(baseline))
+        sd = float(standard_errors[number])
+        estimate = Estimate(min(len(values), len(baseline)), mean, sd, low, high)
+        if decisive is not None:
+            low, high = map(float, decisive[number])
+            estimate = replace(estimate, decisive=(low, high))
+        estimates.append(estimate)
+    return estimates
 
 
 def _as_columns(samples: Sequence[np.ndarray]) -> np.ndarray:

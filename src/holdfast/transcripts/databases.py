@@ -221,8 +221,8 @@ def _agents_sdk_sessions(
             rows = [row for row in rows if row[0] in active] if active else rows
             left_out -= len(rows)
             if left_out:
-                items = count_of(left_out, "item")
-                yield Unread(f"{source}: left out {items} of branches that were given up")
+                count = count_of(left_out, "item")
+                yield Unread(f"{source}: left out {count} of branches that were given up")
         items: list[Any] = []
         for number, data in rows:
             item = load_json(f"{source}, item {number}", data)

@@ -87,8 +87,9 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             messages = [Located("", entry) for entry in entries]
             is_of_subagent = fields.get("session_type") == _SUBAGENT
             for part in _session(source, messages, text_or_empty(fields.get("working_dir"))):
-                is_session = isinstance(part, Transcript)
-                yield replace(part, is_of_subagent=is_of_subagent) if is_session else part
+                if isinstance(part, Transcript):
+                    part = replace(part, is_of_subagent=is_of_subagent)
+                yield part
     if lines:
         yield from _session(file_of(lines[0].source), lines, folder)
 
