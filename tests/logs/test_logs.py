@@ -30,6 +30,7 @@ from synthetic_run import as_json
 
 from holdfast.analysis.adherence import adherence
 from holdfast.analysis.sequential import UNDECIDED
+from holdfast.analysis.statistics import unpaired_difference
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
@@ -326,8 +327,6 @@ def test_logs_scored_by_two_suites_have_a_folder_each(tmp_path, short, capsys, m
 @pytest.mark.slow
 def test_the_interval_covers_the_difference_of_separate_sets():
     """95% intervals of a true difference of 0 exclude 0 in about 1 of 20 cases."""
-    from holdfast.analysis.statistics import unpaired_difference
-
     rng = np.random.default_rng(1)
     wrong = 0
     for _ in range(200):

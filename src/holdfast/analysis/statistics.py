@@ -135,9 +135,8 @@ def paired_difference(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """Estimates the mean of values - baseline, both [n] in the same order of conversations.
-
-    The limits are those of the difference.
+    """Estimates the mean of values - baseline, both [n] in the same order of conversations; the
+    limits are those of the difference.
     """
     differences = np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float)
     return estimate(differences, limits, prompts, error)
@@ -201,20 +200,20 @@ def _differences_of(pairs: Sequence[SamplePair], limits: Limits, error: float) -
         high = np.percentile(resampled.highest, 100 - 50 * error, axis=0)
         return np.stack([low, high], axis=1).astype(float)
 
-    lows, highs = intervals(ERROR).T.tolist()
-    decisive = [None] * len(pairs) if error == ERROR else [*map(tuple, intervals(error).tolist())]
-    standard_errors = resampled.plain.std(axis=0, dtype=float).tolist()
-    return [
-        Estimate(
-            min(len(values), len(baseline)),
-            float(np.mean(values) - np.mean(baseline)),
-            standard_errors[number],
-            lows[number],
-            highs[number],
-            decisive[number],
-        )
-        for number, (values, baseline) in enumerate(pairs)
-    ]
+    shown = intervals(ERROR)
+    decisive = None if error == ERROR else intervals(error)
+    standard_errors = resampled.plain.std(axis=0, dtype=float)
+    estimates: list[Estimate] = []
+    for number, (values, baseline) in enumerate(pairs):
+        low, high = map(float, shown[number])
+        mean = float(np.mean(values) - np.mean(baseline))
+        sd = float(standard_errors[number])
+        estimate = Estimate(min(len(values), len(baseline)), mean, sd, low, high)
+        if decisive is not None:
+            low, high = map(float, decisive[number])
+            estimate = replace(estimate, decisive=(low, high))
+        estimates.append(estimate)
+    return estimates
 
 
 def _as_columns(samples: Sequence[np.ndarray]) -> np.ndarray:

@@ -57,7 +57,7 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
     if not (text or unread) and kind not in _TEXTS:
         unread = (str(kind),)
     role = at(message, "author", "role")
-    recipient = at(message, "recipient") or "all"
+    recipient = str(at(message, "recipient") or "all")
     if role == "assistant" and recipient != "all":  # the recipient is a tool
         return message_events("assistant", "", [ToolCall(str(recipient), {"input": text})])
     if role == "system" and not text:
