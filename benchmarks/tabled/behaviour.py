@@ -418,8 +418,8 @@ def quoted_dialog() -> str:
 
 # groups of files, the latest first, by the words for them; "{files}" is how many they are
 _FIRST_SIGHT = {
-    "drawn_after": "{files} drawn at random, drafted by this version",
-    "drawn_before": "{files} drawn at random, drafted before the errors in them were mended",
+    "drawn_after": "{files} drawn at random, after the errors in the next row were mended",
+    "drawn_before": "{files} drawn at random before",
     "with_blocks": "{files} before",
     "with_one_grammar": "{files} before, labelled without knowing the drafter",
 }
@@ -469,7 +469,7 @@ def suite_init_table() -> str:
             *markdown(rows),
             "",
             "Files were labelled by hand before they were drafted; a line is decidable if a measure"
-            " can decide it, and found if it became a right rule. The labels of the third row leave"
+            " can decide it, and found if it became a right rule. The labels of the last row leave"
             " out lines that a measure could decide, too. 95% intervals in brackets"
             " ([record](RESULTS/suite_init.json),"
             " [labels](ROOT/benchmarks/suite_init_labels.json)).",

@@ -143,6 +143,7 @@ WORDINGS = [
     ("## Git commits\n\n- Using conventional commits for messages", {"name": "commit_message"}),
     ("- Do not push any change, keep your work here", {"name": "command_not_run"}),
     ("- Never use `any`; use `unknown` where possible", {"files": TYPED[0]}),
+    ("## ✅ 10. Forbidden actions\n\n- Using `any`", {"files": TYPED[0]}),
 ]
 
 
@@ -185,6 +186,7 @@ def test_a_wording_is_read(text, part):
         "### `/hud` - the view\n\n- No Tailwind",
         "# PR review skill\n\n- Never use `git push --force`.",
         "# Debugging\n\n1. Check that all tests pass (`make test`), then commit.",
+        "- **Files**: `PascalCase` for classes",
         "### Title and description\n\n- Adhere to Conventional Commits",
     ],
 )

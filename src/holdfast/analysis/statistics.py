@@ -135,8 +135,9 @@ def paired_difference(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """Estimates the mean of values - baseline, both [n] in the same order of conversations; the
-    limits are those of the difference.
+    """Estimates the mean of values - baseline, both [n] in the same order of conversations.
+
+    The limits are those of the difference.
     """
     differences = np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float)
     return estimate(differences, limits, prompts, error)

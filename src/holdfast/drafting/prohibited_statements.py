@@ -40,9 +40,12 @@ _PROHIBITS = forms(
 )
 
 
+_NUMBER = re.compile(r"^[^\w`]*(?:\d+[.):]*\s+)?")
+
+
 def prohibits(heading: str) -> bool:
     """Whether a heading forbids the items listed below it."""
-    return whole_match(_PROHIBITS, re.sub(r"^\W+", "", heading)) is not None
+    return whole_match(_PROHIBITS, _NUMBER.sub("", heading)) is not None
 
 
 NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
@@ -77,7 +80,6 @@ def is_prohibited(statement: Statement) -> bool:
     return any(map(prohibits, (statement.label, *statement.under[-1:])))
 
 
-_NUMBER = re.compile(r"^[^\w`]*(?:\d+[.):]*\s+)?")
 _ORDER = re.compile(rf"(?:{NEVER}|always)\b(?: [^ ]+){{2,}}", re.I)
 
 

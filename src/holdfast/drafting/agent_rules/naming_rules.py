@@ -86,6 +86,8 @@ def naming_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or len(clause.text) > _MAX_CHARACTERS:
         return []
     label = clause.statement.label
+    if _IS_ABOUT_FILES.fullmatch(label):
+        return []  # "Files: PascalCase for classes" is said of the files that have them
     drafts: list[Draft] = []
     for part in _parts_of(_EXAMPLES.sub(r"\g<rule>", clause.text)):
         labelled = f"{label}: {part}" if label else part
@@ -98,6 +100,7 @@ def naming_rule(clause: Clause) -> list[Draft]:
     return [rule for number, rule in enumerate(drafts) if rule not in drafts[:number]]
 
 
+_IS_ABOUT_FILES = re.compile(r"(?:[\w ]+ )?(?:files?|folders?|director(?:y|ies))(?: nam\w+)?", re.I)
 # "camelCase for functions: `loadAll`"
 _EXAMPLES = re.compile(rf"(?P<rule>.*case\b.*): {CODES}", re.I)
 _NEXT_CASE = re.compile(
