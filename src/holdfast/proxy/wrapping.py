@@ -57,7 +57,8 @@ def wrap(
         client: an `OpenAI` or `AsyncOpenAI`, or a client that inherits from one of them.
         suite: the suite whose rules score the replies, as `holdfast.drift.load_suite` takes it.
         method: edits the messages, such as "reminder:every=4", or has replies drawn again that
-            broke a rule ("check-and-retry:n=2"), which are then returned in one piece.
+            broke a rule ("check-and-retry:n=2"), which are then returned in one piece. A retry that
+            a busy server refuses is sent again, as often as `max_retries` of this client allows.
         tally: counts the requests, and the rules that the replies keep.
         on_reply: called with the `ScoredReply` of each reply, once it is over; with an asynchronous
             client in another thread, perhaps several at a time.
