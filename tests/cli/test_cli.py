@@ -273,6 +273,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("serve --port 1 --port 2", "--port is given twice, with 1 and 2; give it once."),
         ("drift --ray --ray auto", "--ray is given twice, with no value and auto; give it once."),
         ("drift luna.yaml", "take 'luna.yaml' by itself; did you mean --suite luna.yaml?"),
+        ("drift --method none boost:factor=4", "; repeat the option: --method boost:factor=4."),
         ("generate Hola", "take 'Hola' by itself; did you mean --user Hola?"),
         ("generate --user Hi there", "'there' by itself; put quotes around --user 'Hi there'."),
         ("check", "`holdfast check` needs SUITE; see `holdfast check --help`."),
