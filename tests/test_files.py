@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import holdfast
 from holdfast import files
 from holdfast.errors import AnotherRun, RecordsError, UsageError
-from holdfast.files import FULL, read_text, write_whole
+from holdfast.files import FULL, read_text, short_path, write_whole
 from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import publish
 from holdfast.records.traces import TurnTrace, write_traces
@@ -193,3 +193,11 @@ def test_every_writer_explains_a_full_disk(tmp_path, monkeypatch):
         with pytest.raises(RecordsError, match=f"{tmp_path / name}: {FULL[errno.ENOSPC]}"):
             write()
     assert names(tmp_path) == ["traces"] and names(tmp_path / "traces") == []
+
+
+def test_a_path_is_printed_from_the_current_folder_if_it_lies_below(tmp_path, monkeypatch):
+    (here := tmp_path / "here").mkdir()
+    monkeypatch.chdir(here)
+    assert short_path(here / "runs" / "a.html") == Path("runs/a.html")
+    assert short_path(Path("runs/../b.html")) == Path("b.html")
+    assert short_path(Path("../c.html")) == tmp_path.resolve() / "c.html"

@@ -149,6 +149,15 @@ def text_lines(
             position += len(line)
 
 
+def short_path(path: Path) -> Path:
+    """A path as it is printed: as in `runs/first/report.html` below the current folder, which is
+    where commands are repeated, else in full.
+    """
+    whole = path.resolve()
+    here = Path.cwd()
+    return whole.relative_to(here) if whole.is_relative_to(here) else whole
+
+
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     with _read_errors(path), path.open("rb") as file:

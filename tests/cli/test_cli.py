@@ -23,6 +23,7 @@ from refusals import refusal_in
 from holdfast import measures, methods
 from holdfast.cli import main
 from holdfast.cli.look_up.catalogue import measure_example, measure_lines, method_lines
+from holdfast.cli.look_up.docs import pages
 from holdfast.cli.shared.argument_parser import collects
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.registry import REGISTRY
@@ -125,7 +126,10 @@ def test_a_named_method_is_described_in_full(capsys):
 
 def test_the_pages_of_the_documentation_are_listed_and_printed(capsys):
     assert main(["docs"]) == 0
-    assert re.search("^logs +Logs of", capsys.readouterr().out, re.M)
+    listing = capsys.readouterr().out
+    assert re.search("^logs +Logs of", listing, re.M)
+    names = [line.split()[0] for line in listing.splitlines()]
+    assert names[:2] == ["index", "quickstart"] and sorted(names) == sorted(pages())
     for name in ("logs", "logs.md"):
         assert main(["docs", name]) == 0
         assert capsys.readouterr().out == ROOT.joinpath("docs/logs.md").read_text()
@@ -273,6 +277,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("serve --port 1 --port 2", "--port is given twice, with 1 and 2; give it once."),
         ("drift --ray --ray auto", "--ray is given twice, with no value and auto; give it once."),
         ("drift luna.yaml", "take 'luna.yaml' by itself; did you mean --suite luna.yaml?"),
+        ("drift --method none boost:factor=4", "; repeat the option: --method boost:factor=4."),
         ("generate Hola", "take 'Hola' by itself; did you mean --user Hola?"),
         ("generate --user Hi there", "'there' by itself; put quotes around --user 'Hi there'."),
         ("check", "`holdfast check` needs SUITE; see `holdfast check --help`."),

@@ -223,6 +223,14 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     assert pilot_of(6.4).tokens_of(400) == 200 and pilot_of(6.4).tokens_of(100) == 64
 
 
+def test_a_short_time_is_answered_with_a_longer_one_also_if_loading_used_it_up(capsys):
+    plan = RunPlan(4, 200, 4)
+    first_run._note_plan(plan, pilot_of(6.4), 4, 118, minutes=2)
+    assert "with --minutes 10 " in capsys.readouterr().err
+    first_run._note_plan(plan, pilot_of(0.1), 4, 10, minutes=2)  # fast, but loaded late
+    assert "with --minutes 3 " in capsys.readouterr().err
+
+
 def test_replies_that_are_cut_become_shorter_before_conversations_do():
     pilot = pilot_of(10, cut=1.0)
     assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)

@@ -1,4 +1,4 @@
-"""Conversations that break down: what counts as repetition, and where a run says so."""
+"""Conversations that collapse: what counts as repetition, and where a run says so."""
 
 import json
 import re
@@ -189,7 +189,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
     page = parrot.folder / "report.html"
     main(["report", str(parrot.folder), "--out", str(page)])
     assert counts in " ".join(capsys.readouterr().out.split())
-    assert "Conversations that broke down" in page.read_text(encoding="utf-8")
+    assert "Conversations that collapsed" in page.read_text(encoding="utf-8")
 
 
 def test_old_records_are_measured_on_their_texts(parrot):

@@ -437,6 +437,25 @@ def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):
     assert "And more." in (tmp_path / "run" / "report.html").read_text()
 
 
+def test_without_out_changed_rules_or_logs_get_a_folder_of_their_own(
+    tmp_path, short, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (path := tmp_path / "a.jsonl").write_text(lines_of(chats(3, lambda n: 9)))
+    command = ["logs", str(path), "--suite", str(short)]
+    assert main(command) == main(command) == 0
+    assert capsys.readouterr().out.count(f"Report: runs/logs-{short.stem}/report.html") == 2
+    short.write_text(short.read_text().replace("id: short", "id: brief"))
+    assert main(command) == 0
+    assert f"Report: runs/logs-{short.stem}-2/report.html" in capsys.readouterr().out
+    path.write_text(lines_of(chats(4, lambda n: 9)))
+    assert main(command) == main(command) == 0
+    output = capsys.readouterr()
+    assert output.out.count(f"Report: runs/logs-{short.stem}-3/report.html") == 2
+    assert "-2 holds the scores of other logs or rules; these are in" in output.err
+    assert main([*command, "--out", f"runs/logs-{short.stem}"]) == 2
+
+
 def test_other_logs_are_another_run(tmp_path, short):
     run = score(tmp_path, short, "a", chats(3, lambda n: 9))
     (path := tmp_path / "b.jsonl").write_text(lines_of(chats(4, lambda n: 9)))

@@ -18,7 +18,7 @@ Used by all commands
   accuracy.py          the shares of replies and of instructions that are followed
   prompt_effect.py     the same probes with and without a system prompt
   context_summary_effect.py rules before and after a summary of older rounds
-  collapse.py          conversations that broke down; broken_replies.py: replies that are gibberish
+  collapse.py          conversations that collapse; broken_replies.py: replies that are gibberish
   truncation.py        servers that read less than they were sent
 
 `holdfast check`

@@ -1,4 +1,4 @@
-"""Conversations that broke down: turns that are cut or repeated, and where a dialog collapsed."""
+"""Conversations that collapse: turns that are cut or repeated, and where a dialog collapsed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -52,9 +52,9 @@ class Outcome(StrEnum):
     @property
     def counts_after_breakdown(self) -> bool:
         """Whether the outcome comes after `BROKEN_DOWN`, so that in a run with broken turns it
-        counts only if the conversations that did not break down show it too.
+        counts only if the conversations that did not collapse show it too.
 
-        `TOO_FEW` counts in any case: how many of a few conversations broke down is no finding.
+        `TOO_FEW` counts in any case: how many of a few conversations collapsed is no finding.
         """
         order = list(Outcome)
         is_later = order.index(self) > order.index(Outcome.BROKEN_DOWN)
@@ -113,7 +113,7 @@ def _unbroken_agree(series: Series, baseline: Baseline | None, findings: Finding
 def _findings_despite_breakdown(
     series: Series, baseline: Baseline | None, collapse: Collapse
 ) -> Findings:
-    """Returns the findings on all conversations, whether or not they have broken down."""
+    """Returns the findings on all conversations, whether or not they have collapsed."""
     shared = series.until(series.shared_rounds)
     rules = tuple(rule_rows([shared]))
     uninformative = tuple(row for row in rules if is_uninformative(row, baseline))

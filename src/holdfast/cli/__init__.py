@@ -124,11 +124,13 @@ _VERSION = f"holdfast {__version__}"
 _START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
 
 Start here:
-  holdfast try                                   the default model: two minutes, no download
-  holdfast try --model MODEL --prompt bot.txt    your model, and your bot's prompt
+  holdfast try                                      the default model: two minutes, no download
+  holdfast try --model MODEL --prompt bot.txt       your model, and your bot's prompt
+  holdfast suite init AGENTS.md --out rules.yaml    draft the rules of your coding agent
+  holdfast logs SESSIONS --suite rules.yaml         see which it broke, when and why
 
 MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an endpoint.
-`holdfast --help` lists all commands."""
+`holdfast --help` lists all commands, `holdfast docs` all pages."""
 _EPILOG = """Try: holdfast try, or holdfast COMMAND --help
 
 Exit codes (check and logs have more; `holdfast docs runs` lists all):

@@ -5,6 +5,7 @@ entries, which are Pydantic models of the format; and these become cases.
 """
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -81,6 +82,9 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_entry)
 
+# a line whose text has a colon but no quotes, such as `text: Reply: yes`
+_UNQUOTED = re.compile(r"\s*(?:- )*(?P<field>\w+): +(?P<value>[^\s'\"\[{|>&*!%@`].*: .*?)\s*")
+
 
 def read_yaml(text: str, source: str) -> Any:
     """Reads a document as plain data, in which each mapping is a `YamlMapping`.
@@ -98,13 +102,29 @@ def read_yaml(text: str, source: str) -> Any:
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise UsageError(
-            f"{source} is not valid YAML{where} ({problem}); correct it: the fields of an entry"
-            " must begin in the same column, and a text with a colon or a bracket needs quotes."
+            f"{source} is not valid YAML{where} ({problem}); {_yaml_cure(text, mark, problem)}."
         ) from error
     except _RepeatedKey as error:
         raise UsageError(f"{source}, {error}") from error
     except ValueError as error:  # an impossible date or number
         raise UsageError(f"{source} cannot be read as YAML ({error}); correct it.") from error
+
+
+def _yaml_cure(text: str, mark: yaml.Mark | None, problem: str) -> str:
+    """How to correct the line where a document stops being YAML."""
+    line = text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""
+    unquoted = _UNQUOTED.fullmatch(line)
+    if unquoted and problem.startswith("mapping values"):
+        value = unquoted["value"].replace("'", "''")
+        return f"quote the text, as in `{unquoted['field']}: '{value}'`"
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return "indent with spaces, not with tabs"
+    if problem.startswith("did not find expected"):
+        return "correct it: the fields of an entry must begin in the same column"
+    return (
+        "correct it: the fields of an entry must begin in the same column, and a text with a"
+        " colon or a bracket needs quotes"
+    )
 
 
 class WhenEntry(StrictModel):

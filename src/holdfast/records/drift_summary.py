@@ -114,7 +114,7 @@ class Baseline(RecordModel):
 
 
 class WithoutCollapsed(RecordModel):
-    """The results of the conversations that did not break down."""
+    """The results of the conversations that did not collapse."""
 
     conversations: Number
     stability_by_round: List[SummaryEstimate]

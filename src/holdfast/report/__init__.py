@@ -14,7 +14,7 @@ opening_sentences  the sentences that both begin with; run_title, the first one
 next_step          what to do next; run_setup, the commands for it
 fix_sentences      what the best fix gains; baseline_sentences, scores without the prompt
 series_charts      the charts of the page; run_figures, the figures; score_phrases, shared phrases
-shortfalls         replies that fell short; collapse_section, conversations that broke down;
+shortfalls         replies that fell short; collapse_section, conversations that collapsed;
                    context_section, how much of a chat was read
 how_measured       how the numbers were measured
 conversations      the conversations, as data for the page

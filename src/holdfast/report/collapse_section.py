@@ -1,4 +1,4 @@
-"""Reports conversations that have broken down, in sentences and tables."""
+"""Reports conversations that have collapsed, in sentences and tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def collapse_lines(results: DriftResults) -> list[str]:
             " them."
         )
     elif broken_series == [all_series[0]] and outcome.counts_after_breakdown:
-        lines.append("The conversations that did not break down show the same.")
+        lines.append("The conversations that did not collapse show the same.")
     else:
         lines.append("Scores of broken-down conversations tell you little about the prompt.")
     return lines
@@ -119,7 +119,7 @@ def collapse_cures(all_series: Sequence[Series]) -> list[str]:
     """Ways to keep turns from being cut and self-chats from breaking down, as clauses that begin
     with a verb and end with the purpose.
 
-    Returns [] if few break down, or if the user's messages are given and so cannot derail.
+    Returns [] if few collapse, or if the user's messages are given and so cannot derail.
     """
     if any(chat.replayed or chat.scripted for series in all_series for chat in series.records):
         return []
@@ -130,7 +130,7 @@ def collapse_cures(all_series: Sequence[Series]) -> list[str]:
     if any(counts.share("broken") >= BROKEN_SHARE_WARNING for counts in counts_by_series):
         cures.append(
             "let another model play the user (--user-model), give it a --persona, or script what"
-            " it says (--user-turns), so that the conversations do not break down"
+            " it says (--user-turns), so that the conversations do not collapse"
         )
     return cures
 

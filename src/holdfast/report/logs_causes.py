@@ -252,5 +252,6 @@ def _hint(run: Run, totals: Mapping[str, int]) -> str:
     return (
         f"The log does not show why for {unknown:,} of {total:,} breaches: {AGENTS[agents[0]]}"
         " transcripts omit the rule files it loads. If it loads them into every"
-        f" session from a file, add `--loaded {file}`, with the file's path, and another `--out`."
+        f" session from a file, add `--loaded {file}`, with the file's path (and another `--out`,"
+        " if you gave one)."
     )

@@ -100,7 +100,7 @@ def _cure(results: DriftResults) -> str | None:
     ):
         return "; and ".join(cures)
     if findings.outcome is Outcome.BROKEN_DOWN and len(all_series[0].records) >= MIN_SAMPLES:
-        return "use a larger model, as these conversations break down into repetition"
+        return "use a larger model, as these conversations collapse into repetition"
     return None
 
 

@@ -95,8 +95,8 @@ def _broken_down_title(collapse: Collapse) -> str:
         return f"{share} of the turns are repetitions, so the scores say little about the prompt."
     count = len(collapse.collapsed_from_round)
     return (
-        f"{count} of {count_of(collapse.conversations, 'conversation')} broke"
-        " down into repetition, so the scores say little about the prompt."
+        f"{count} of {count_of(collapse.conversations, 'conversation')} collapsed"
+        " into repetition, so the scores say little about the prompt."
     )
 
 

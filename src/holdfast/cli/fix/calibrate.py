@@ -33,6 +33,7 @@ from holdfast.cli.shared.user_messages import load_user_turns, note_usual_user_t
 from holdfast.drift import Suite
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import short_path
 from holdfast.models.model_names import is_served
 from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
@@ -280,7 +281,7 @@ def _print_result(
     is_written = arguments.budget is not None and chosen.recommended
     if is_written:
         write_method_file(calibration, chosen, file)
-        print(f"Method: {file.resolve()}")
+        print(f"Method: {short_path(file)}")
     print(answer(calibration, chosen))
     if line := chance_line(calibration):
         print(f"{line}.")

@@ -17,6 +17,7 @@ from holdfast.cli.shared.model_loading import (
 from holdfast.cli.shared.options import Arg, Command, file_to_write
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UnknownName, UsageError
+from holdfast.files import short_path
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import SUFFIX
 from holdfast.methods.parameters import parameters_of
@@ -58,11 +59,11 @@ def run(arguments: FitArguments) -> None:
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
     method = f"{fitted.method}:file={arguments.out}"
     files = [arguments.out.resolve()]
-    print(f"Fitted on {model.name}: {arguments.out.resolve()}")
+    print(f"Fitted on {model.name}: {short_path(arguments.out)}")
     print(f"--method {method}   (in records: file={fitted.digest})")
     if arguments.gguf is not None:
         write_control_vector(fitted, arguments.gguf)
-        print(f"llama-server --control-vector {arguments.gguf.resolve()}")
+        print(f"llama-server --control-vector {short_path(arguments.gguf)}")
         files.append(arguments.gguf.resolve())
     write_document({"model": model.name, "method": method, "digest": fitted.digest, "files": files})
 

@@ -17,6 +17,7 @@ from holdfast.cli.shared.output import command_line, page_path, print_figures, w
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
 from holdfast.errors import UsageError
+from holdfast.files import short_path
 from holdfast.papers import zhang2024 as tasks
 from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
@@ -118,7 +119,7 @@ def run(arguments: ProfileArguments) -> None:
 def _print_profile(profiled: Profile, folder: Path) -> None:
     """Prints the best heads of a task, and writes its ranking, figures and summary."""
     ranking, *figures = write_profile(profiled, folder)
-    print(*profile_lines(profiled), f"Ranking: {ranking.resolve()}", sep="\n")
+    print(*profile_lines(profiled), f"Ranking: {short_path(ranking)}", sep="\n")
     print_figures(figures)
     write_summary(folder)
 
@@ -177,7 +178,7 @@ def _write_heads(
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
     chosen = choose_heads(best, gains, combine)
     methods.write_heads(file, chosen.heads)
-    print(f"{count_of(len(chosen.heads), 'head')}: {file}")
+    print(f"{count_of(len(chosen.heads), 'head')}: {short_path(file)}")
     line = chosen_line(chosen)
     if chosen.certain:
         print(line)

@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.analysis.measure_tests import Label
 from holdfast.cli.shared.notes import note, printable
 from holdfast.errors import UsageError
+from holdfast.files import short_path
 from holdfast.logs.turn_labels import LabelAgreement, LabelFile, LabelTask
 from holdfast.measures.command_words import commands_in_words
 from holdfast.measures.measure_specs import inner_specs, read_spec
@@ -178,4 +179,4 @@ def print_agreements(agreements: Sequence[LabelAgreement], labels: LabelFile) ->
     if unknown := sum(row.unknown for row in agreements):
         note(f"{count_of(unknown, 'label')} not counted, for lack of a score in this run.")
     if rows:
-        print(f"Labels: {labels.path.resolve()}")
+        print(f"Labels: {short_path(labels.path)}")

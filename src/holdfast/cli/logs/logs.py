@@ -23,12 +23,12 @@ from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import Arg, Command, RunFolder, file_to_write, option_of
 from holdfast.cli.shared.output import command_line, page_option, page_path
 from holdfast.cli.shared.progress_bar import Bar
-from holdfast.cli.shared.run_names import named_folder
+from holdfast.cli.shared.run_names import latest_folder, named_folder
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
-from holdfast.errors import UsageError
-from holdfast.files import write_whole
+from holdfast.errors import AnotherRun, UsageError
+from holdfast.files import short_path, write_whole
 from holdfast.logs import scan_logs
 from holdfast.logs.loaded_files import LoadedFile, read_loaded, refuse_rules_file
 from holdfast.logs.log_reading import NoDialog
@@ -124,7 +124,8 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     workers: Annotated[int | None, Arg("N")] = None
     """how many processes read and score (default: one for each core)"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """the run's folder (default: runs/logs-SUITE)"""
+    """the run's folder (default: runs/logs-SUITE, or if that holds the scores of other logs or
+    rules, runs/logs-SUITE-2 and so on)"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
     model: Annotated[str | None, Arg("MODEL|URL")] = None
@@ -152,7 +153,8 @@ def run(arguments: LogsArguments) -> int:
     if arguments.watch:
         scored = _follow(arguments, suite, loaded, earlier, page)
     else:
-        scored = _scan(arguments, suite, loaded)
+        scored = _scan_anew(arguments, suite, loaded)
+        page = page_path(arguments, scored.folder)
     source = LogSource(arguments.files, arguments.format, loaded)
     if arguments.label:
         return _label(arguments, scored, suite, source)
@@ -197,15 +199,28 @@ def _refuse_unused_with_label(arguments: LogsArguments) -> None:
 # --- Scoring
 
 
-def _scan(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]) -> Run:
-    """Scores the logs as they are."""
+def _scan_anew(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]) -> Run:
+    """Scores the logs as they are; without --out, beside the scores of other logs or rules."""
+    if arguments.out:
+        return _scan(arguments, suite, loaded, arguments.out)
+    latest, unused = latest_folder(_folder(arguments))
+    try:
+        return _scan(arguments, suite, loaded, latest)
+    except AnotherRun:
+        note(f"{latest} holds the scores of other logs or rules; these are in {unused}.")
+        return _scan(arguments, suite, loaded, unused)
+
+
+def _scan(
+    arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...], folder: Path
+) -> Run:
     if (arguments.workers or 1) > 1 and has_code(suite):
         note("--workers is ignored, because measures that are Python functions run in one process.")
     with scan_bar() as show:
         return scan_logs(
             arguments.files,
             suite,
-            _folder(arguments),
+            folder,
             arguments.format,
             cores() if arguments.workers is None else arguments.workers,
             judging=make_judging(force=arguments.force_judge),
@@ -304,11 +319,11 @@ def _report(
     if arguments.junit is not None:
         seconds = time.monotonic() - started
         junit = write_logs_junit(scored, rows.rules, min_adherence, arguments.junit, seconds)
-        print(f"JUnit: {junit.resolve()}")
+        print(f"JUnit: {short_path(junit)}")
     for path in arguments.export or ():
-        print(f"Scores: {write_logs_export(scored, path).resolve()}")
+        print(f"Scores: {short_path(write_logs_export(scored, path))}")
     _write_results(arguments, scored, rows, page)
-    print(f"Report: {page.resolve()}")
+    print(f"Report: {short_path(page)}")
     files = list(arguments.export or ())
     if arguments.junit is not None:
         files.append(arguments.junit)

@@ -1,5 +1,6 @@
 """`holdfast suite`: drafts a suite from a rules file, and tests one on labelled turns."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,7 +106,11 @@ def _init(arguments: SuiteArguments) -> int:
         write_whole(out, text, "another file with --out")
     for file in drafted:
         note(_draft_line(file, has_model=arguments.model is not None))
-    if out is None and sys.stdout.isatty():
+    if out is not None:
+        is_of_bots = all(file.of_bot for file in drafted)
+        command = "drift --model MODEL" if is_of_bots else "logs SESSIONS"
+        note(f"read the rules in {out}, then: holdfast {command} --suite {shlex.quote(str(out))}")
+    elif sys.stdout.isatty():
         note("nothing was written; add --out rules.yaml to write the suite to a file.")
     write_document(
         DraftedSuiteDocument(

@@ -1,5 +1,6 @@
 """`holdfast docs`: shows the pages of the documentation, in the terminal or in a browser."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -38,8 +39,11 @@ def _run(arguments: DocsArguments) -> None:
         _open(arguments.page, files)
         return
     if arguments.page is None:
-        titles = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
-        rows = [(name, text.splitlines()[0].removeprefix("# ")) for name, text in titles.items()]
+        texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+        rows = [
+            (name, texts[name].splitlines()[0].removeprefix("# "))
+            for name in _reading_order(texts)
+        ]
         print("\n".join(aligned(rows)))
         write_document(dict(rows))
         return
@@ -47,6 +51,12 @@ def _run(arguments: DocsArguments) -> None:
     text = files[name].read_text(encoding="utf-8")
     print(text, end="")
     write_document({"page": name, "text": text})
+
+
+def _reading_order(pages: dict[str, str]) -> list[str]:
+    """The names of the pages: those that `index` links to in its order, then the others."""
+    linked = re.findall(r"\((\w+)\.md\b", pages["index"])
+    return [name for name in dict.fromkeys(["index", *linked, *pages]) if name in pages]
 
 
 def _name_of(page: str) -> str:

@@ -48,6 +48,7 @@ from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
+from holdfast.files import short_path
 from holdfast.methods import Method
 from holdfast.models.model_names import is_served, is_url
 from holdfast.models.protocol import ChatModel
@@ -293,7 +294,7 @@ def _print_result(
     if arguments.junit is not None:
         suite = data.identity_as(ConversationsIdentity).suite or ""
         path = write_junit(verdicts, suite, arguments.junit, seconds)
-        print(f"JUnit: {path.resolve()}")
+        print(f"JUnit: {short_path(path)}")
     write_run_page(arguments, results, page)
     step = _next_step(arguments, verdicts.prompts, verdicts.terms, data, page)
     print(f"Next: {step}")

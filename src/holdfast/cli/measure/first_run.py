@@ -43,6 +43,7 @@ from holdfast.drift import Settings
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.drift.resolved_settings import prepare
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import short_path
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
 from holdfast.plurals import count_of, duration
@@ -212,7 +213,7 @@ def _converse(
         expected = min(expected, _MAX_TIMES * seconds)
     elif expected > _MAX_TIMES * seconds and len(missing) == total:
         raise _too_slow_to_begin(first, plan, expected, arguments.minutes)
-    _note_plan(plan, pilot, first, max(seconds, expected))
+    _note_plan(plan, pilot, first, max(seconds, expected), arguments.minutes)
     if is_url(arguments.model):
         note(f"at most {_count_replies(run, missing):,} requests to {arguments.model}.")
     begun = _run_groups(run, plan, TimeBox(seconds, first, expected), missing)
@@ -287,18 +288,19 @@ def _report(out: Path, suites: list[Path]) -> Path:
     print(first_table(results))
     print_shortfalls(results.run)
     page = write_page([results], out / "report.html", "--out").resolve()
-    print(f"Page: {page}\n")
+    print(f"Page: {short_path(page)}\n")
     step = next_step(results)
     print(step)
     write_run_document(out, page, suites, step)
     return page
 
 
-def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float) -> None:
+def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float, minutes: float) -> None:
     """Prints the model's speed, and the conversations that were chosen to suit it.
 
     Args:
         seconds: how long the first of them should take.
+        minutes: those of --minutes, which were too short if replies or rounds were shortened.
     """
     conversations = (
         f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} to begin with, with"
@@ -317,9 +319,10 @@ def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float) -> None:
         rounds = SUFFICIENT_ROUNDS
         tokens = Sampling.max_new_tokens
         needed = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
+        suggested = max(math.ceil(1.2 * needed / 60), math.floor(minutes) + 1)
         note(
             "the time is short for this model, and so are the conversations; with --minutes"
-            f" {math.ceil(1.2 * needed / 60)} and another --out, they have {rounds} rounds, and"
+            f" {suggested} and another --out, they have {rounds} rounds, and"
             f" replies of up to {tokens} tokens."
         )
 

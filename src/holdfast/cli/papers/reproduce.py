@@ -22,6 +22,7 @@ from holdfast.cli.shared.options import (
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
 from holdfast.errors import UsageError
+from holdfast.files import short_path
 from holdfast.methods import Ability
 from holdfast.models.model_names import is_url
 from holdfast.papers import li2024
@@ -83,7 +84,7 @@ def run(arguments: ReproduceArguments) -> None:
     arguments.keep_work_in(out)
     reproduce = _reproduce_li2024 if paper == "li2024" else _reproduce_zhang2024
     page = reproduce(arguments, out)
-    print(f"Page: {page.resolve()}")
+    print(f"Page: {short_path(page)}")
     write_document({"folder": out.resolve(), "page": page.resolve()})
 
 

@@ -7,7 +7,7 @@ from holdfast.analysis.run_comparison import compare_folders
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import Arg, Command, Options, file_to_write
-from holdfast.files import write_whole
+from holdfast.files import short_path, write_whole
 from holdfast.report import check_page
 from holdfast.report.compare_page import comparison_page, comparison_summary
 from holdfast.report.compare_tables import compare_markdown, compare_text
@@ -37,7 +37,7 @@ def run(arguments: CompareArguments) -> None:
     else:
         print(compare_text(comparison))
         print()
-    report = f"Report: {page.resolve()}"
+    report = f"Report: {short_path(page)}"
     if arguments.markdown:
         note(report)  # standard output has the Markdown alone
     else:

@@ -6,6 +6,7 @@ from typing import Annotated
 from holdfast import records
 from holdfast.cli.shared.json_output import FilesDocument, write_document
 from holdfast.cli.shared.options import Arg, Command, Options, file_to_write
+from holdfast.files import short_path
 
 
 class _ExportRun(Options):
@@ -27,7 +28,7 @@ class ExportArguments(_ExportRun, _ExportFormat):
 
 def run(arguments: ExportArguments) -> None:
     table = _write_table(arguments).resolve()
-    print(f"Table: {table}")
+    print(f"Table: {short_path(table)}")
     write_document(FilesDocument(files=[table]))
 
 

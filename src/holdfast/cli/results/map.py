@@ -10,6 +10,7 @@ from holdfast.analysis.series import NO_FIX, label_runs
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.options import Arg, Command, Options
 from holdfast.cli.shared.output import print_figures
+from holdfast.files import short_path
 from holdfast.records import read_run
 from holdfast.report.loss_map_tables import (
     loss_lines,
@@ -48,7 +49,7 @@ def run(arguments: MapArguments) -> None:
     figures = write_loss_figure(maps, folder)
     print_figures(figures)
     results = write_loss_map(models, folder).resolve()
-    print(f"Results: {results}")
+    print(f"Results: {short_path(results)}")
     loss_map = json.loads(results.read_text(encoding="utf-8"))
     write_document({"files": [results, *figures], "loss_map": loss_map})
 

@@ -9,6 +9,7 @@ from holdfast.analysis.summary import summary_of
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.options import Arg, Command, Options, file_to_write
 from holdfast.cli.shared.output import print_run
+from holdfast.files import short_path
 
 
 class ReportArguments(Options):
@@ -31,7 +32,7 @@ def run(arguments: ReportArguments) -> None:
             print(f"{folder}:\n")
         # on a page of several runs, sentences name the run, which the heading above does here
         print_run(result if len(results) == 1 else results_of(result.run))
-    print(f"Report: {page.resolve()}")
+    print(f"Report: {short_path(page)}")
     summaries = [summary_of(results_of(result.run)).to_json() for result in results]
     write_document({"page": page.resolve(), "summaries": summaries})
 

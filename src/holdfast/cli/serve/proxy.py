@@ -14,6 +14,7 @@ from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.notes import note
 from holdfast.drift.suites import load_suite
 from holdfast.extras import check_extra
+from holdfast.files import short_path
 from holdfast.methods import parse, spec_of
 from holdfast.validation.ranges import Range, whole_number
 
@@ -91,7 +92,7 @@ def run(arguments: ProxyArguments) -> None:
         url = f"http://{host}:{bound.getsockname()[1]}"
         print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {url}{PAGE}", flush=True)
         if arguments.log is not None:
-            note(f"each scored chat is appended to {arguments.log.resolve()}.")
+            note(f"each scored chat is appended to {short_path(arguments.log)}.")
         write_document({"url": f"{url}/v1", "upstream": upstream.name, "page": f"{url}{PAGE}"})
         sys.setswitchinterval(_SWITCH_INTERVAL)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")

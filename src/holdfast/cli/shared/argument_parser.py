@@ -80,11 +80,22 @@ class OneSentenceParser(argparse.ArgumentParser):
         likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
         value = getattr(arguments, likely, None)
         hint = f"see `{self.prog} --help`."
-        if likely in options and value == self.get_default(likely):
+        if repeated := self._repeated_option(words[0]):
+            hint = f"repeat the option: {repeated} {shlex.quote(words[0])}."
+        elif likely in options and value == self.get_default(likely):
             hint = f"did you mean --{likely} {shlex.quote(text)}?"
         elif likely in options:
             hint = f"put quotes around --{likely} {shlex.quote(f'{value} {text}')}."
         raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
+
+    def _repeated_option(self, word: str) -> str:
+        """The option that a leftover word was likely meant for: one that is repeated for each
+        value, and has a value directly before the word, as in `--method none boost:factor=4`.
+        """
+        number = list(self._words).index(word) if word in self._words else 0
+        option = self._words[number - 2] if number >= 2 else ""
+        action = self._option_string_actions.get(option)
+        return option if action is not None and collects(action) else ""
 
     def _refuse_misspelt(self, words: Sequence[str], option: re.Pattern[str] = _OPTION) -> None:
         """Refuses the first word that looks like an option, but is none of this command."""

@@ -9,7 +9,7 @@ from holdfast import report
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli.shared.options import Options, ReportOptions, option_of
-from holdfast.files import write_whole
+from holdfast.files import short_path, write_whole
 from holdfast.plurals import duration
 from holdfast.records import Run
 from holdfast.records.typed_options import change_options
@@ -57,13 +57,14 @@ def page_option(arguments: ReportOptions) -> str:
 def write_page(arguments: ReportOptions, html: str, page: Path) -> None:
     """Writes the page of a study and prints where it is."""
     write_whole(page, html, f"another place with {page_option(arguments)}")
-    print(f"Report: {page.resolve()}")
+    print(f"Report: {short_path(page)}")
 
 
 def write_run_page(arguments: ReportOptions, results: DriftResults, page: Path) -> None:
     """Writes the summary and the page of a run, and prints where the page is."""
     write(results.run.folder, summary_of(results))
-    print(f"Report: {report.write_page([results], page, page_option(arguments)).resolve()}")
+    written = report.write_page([results], page, page_option(arguments))
+    print(f"Report: {short_path(written)}")
 
 
 def print_replies(run: Run) -> None:
@@ -82,7 +83,7 @@ def print_figures(paths: Iterable[Path]) -> None:
     """Prints the paths of the figures that are PNG files; SVG files are beside them."""
     for path in paths:
         if path.suffix == ".png":
-            print(f"Figure: {path.resolve()}")
+            print(f"Figure: {short_path(path)}")
 
 
 def print_run(results: DriftResults) -> None:

@@ -1,5 +1,6 @@
 """Names a run's folder after its command, model, suite and seed, if --out is not given."""
 
+import itertools
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +27,19 @@ def run_folder(command: str, model: str, *names: str, seed: int = 0, shard: str 
 def named_folder(command: str, *names: str) -> Path:
     """The folder of a run that is named after these alone, as in `runs/logs-rules`."""
     return FOLDER / "-".join([command, *map(_plain, names)])
+
+
+def latest_folder(first: Path) -> tuple[Path, Path]:
+    """The latest of the folders `first`, `first-2`, `first-3` and so on that exist (`first` if none
+    does), and the next one, which does not exist.
+    """
+    latest = first
+    for number in itertools.count(2):
+        following = first.with_name(f"{first.name}-{number}")
+        if not following.exists():
+            return latest, following
+        latest = following
+    raise AssertionError("there is always a next number")
 
 
 def model_of(arguments: ModelOptions, name_there: str | None = None) -> str:
