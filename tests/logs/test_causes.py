@@ -13,11 +13,11 @@ from holdfast.drift import load_suite
 from holdfast.drift.cases import Case, Rule, sentence_of, text_of
 from holdfast.logs import read_logs, score_logs
 from holdfast.measures import build
-from holdfast.measures.breaking_orders import breaking_orders
-from holdfast.measures.measure_words import MEASURE_WORDS
 from holdfast.measures.registry import REGISTRY
-from holdfast.measures.rule_statements import find_statement
-from holdfast.measures.rule_text import RuleText
+from holdfast.measures.wording.breaking_orders import breaking_orders
+from holdfast.measures.wording.measure_words import MEASURE_WORDS
+from holdfast.measures.wording.rule_statements import find_statement
+from holdfast.measures.wording.rule_text import RuleText
 from holdfast.records import LogDialog, read_run, to_line
 from holdfast.report.logs_causes import why_table
 

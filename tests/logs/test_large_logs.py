@@ -14,7 +14,7 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
 from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, scored_logs
-from holdfast.measures import actions
+from holdfast.measures.agent_acts import actions
 from holdfast.measures.turns import ToolCall
 from holdfast.records import OpenRun, read_run
 from holdfast.records.log_scores import NONE

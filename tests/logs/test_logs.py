@@ -35,7 +35,7 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.logs import FORMATS, read_logs, score_logs
-from holdfast.measures.actions import edits_of
+from holdfast.measures.agent_acts.actions import edits_of
 from holdfast.records import read_run, write_csv
 from holdfast.study.checking import earlier_conversations
 

@@ -5,11 +5,11 @@ import time
 import pytest
 
 from holdfast.measures import build
-from holdfast.measures.act_nouns import without_nouns
 from holdfast.measures.approval import is_ordered
-from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.wording.act_nouns import without_nouns
+from holdfast.measures.wording.breaking_orders import breaking_orders
 
 PUSH = r"(?i)\bpush"
 COMMIT = r"(?i)\bcommit"

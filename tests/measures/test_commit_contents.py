@@ -6,11 +6,11 @@ import pytest
 from agent_turns import bash, edit, write
 
 from holdfast.measures import build
-from holdfast.measures.actions import actions_of
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.staged_files import StagedFiles
+from holdfast.measures.agent_acts.written_texts import WrittenTexts
 from holdfast.measures.scores import Undecided
-from holdfast.measures.staged_files import StagedFiles
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.measures.written_texts import WrittenTexts
 
 UNDECIDED = "undecided"
 LOCK = {"name": "commit_includes", "paths": "uv.lock"}

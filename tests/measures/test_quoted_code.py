@@ -5,7 +5,7 @@ import re
 import pytest
 
 from holdfast.measures import build
-from holdfast.measures.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.quoted_code import without_quoted_code
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 PRINT = r"(?<![\w$.])print\("

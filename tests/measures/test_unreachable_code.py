@@ -3,9 +3,9 @@
 import pytest
 
 from holdfast.measures import build
-from holdfast.measures.actions import edits_of
-from holdfast.measures.program_texts import read_program
-from holdfast.measures.shell import read_script
+from holdfast.measures.agent_acts.actions import edits_of
+from holdfast.measures.agent_acts.program_texts import read_program
+from holdfast.measures.agent_acts.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 NEVER = [

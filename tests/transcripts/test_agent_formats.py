@@ -16,7 +16,7 @@ from paths import ROOT
 from holdfast.cli import main
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.measures.actions import commands_of, edits_of
+from holdfast.measures.agent_acts.actions import commands_of, edits_of
 from holdfast.report.log_formats import formats_list, formats_table
 from holdfast.transcripts import FORMATS, EventKind, read_transcripts
 from holdfast.transcripts.format_guide import GUIDES

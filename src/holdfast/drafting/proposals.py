@@ -24,9 +24,9 @@ from holdfast.drift.suite_file import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
 from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
-from holdfast.measures.measure_words import MEASURE_WORDS
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.scores import MIN_KEPT_SCORE, Score
+from holdfast.measures.wording.measure_words import MEASURE_WORDS
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.protocol import ChatModel, Engine

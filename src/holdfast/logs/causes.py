@@ -15,9 +15,9 @@ from holdfast.errors import cut
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
 from holdfast.logs.rule_sightings import CounterOrders, SearchedTranscript, Sighting, breaking_call
-from holdfast.measures.agent_tools import script_of
-from holdfast.measures.orders import Passage
-from holdfast.measures.rule_text import RuleText
+from holdfast.measures.agent_acts.agent_tools import script_of
+from holdfast.measures.wording.orders import Passage
+from holdfast.measures.wording.rule_text import RuleText
 from holdfast.records.cause_records import (
     BreachCause,
     BreachStep,

@@ -31,8 +31,8 @@ from holdfast.logs.log_reading import Logs
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.rule_sightings import breach_position
 from holdfast.logs.turn_scoring import case_of
-from holdfast.measures.rule_statements import find_statement
-from holdfast.measures.rule_text import RuleText
+from holdfast.measures.wording.rule_statements import find_statement
+from holdfast.measures.wording.rule_text import RuleText
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request

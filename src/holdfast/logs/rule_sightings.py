@@ -19,11 +19,14 @@ from holdfast.drift.cases import Rule
 from holdfast.errors import cut
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.logs.dialogs import LoggedTurn
-from holdfast.measures.agent_tools import ASKS_USER
+from holdfast.measures.agent_acts.agent_tools import ASKS_USER
+from holdfast.measures.agent_acts.user_questions import questions_in
 from holdfast.measures.approval import agrees, offer_in
-from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.measure_specs import Measure
-from holdfast.measures.orders import (
+from holdfast.measures.patterns import find
+from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.wording.breaking_orders import breaking_orders
+from holdfast.measures.wording.orders import (
     MAX_QUOTE_CHARACTERS,
     Passage,
     orders_in,
@@ -34,11 +37,8 @@ from holdfast.measures.orders import (
     takes_back_last,
     words_before_paths,
 )
-from holdfast.measures.patterns import find
-from holdfast.measures.rule_statements import find_statement
-from holdfast.measures.rule_text import RuleText
-from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.measures.user_questions import questions_in
+from holdfast.measures.wording.rule_statements import find_statement
+from holdfast.measures.wording.rule_text import RuleText
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
 from holdfast.transcripts.user_answers import words_of_user
 

@@ -32,31 +32,10 @@ conduct            the tools it called, the commands it ran, the files it change
 procedure          in which order, and whether it asked first; approval reads the user's answer
 commits            its commits; pull_requests, their form; written_files, the text in files
 
-What an agent did, as these measures read it from the calls of its tools:
+Beside them:
 
-actions            the acts of a turn in order; agent_tools and user_questions know the tools
-shell              the commands that a script runs; shell_words splits it as Bash does, fish_scripts
-                   and powershell_scripts translate to Bash, unreachable_code finds what never runs
-inner_scripts      scripts within commands; find_commands, those of find; run_targets, those of
-                   Makefiles and package.json; git_aliases, the aliases of Git
-program_texts      programs within commands; python_programs and javascript_programs read what they
-                   do, as program_effects
-git_branches       the branch that is checked out
-command_readings   the ways to read a command, without its wrappers (command_wrappers) and by its
-                   options (command_options)
-file_edits         changes of files: by commands (command_edits) and by tools (tool_edits);
-                   written_texts, the texts written; comments, which parts are comments;
-                   quoted_code, which code a text only names
-agent_commits      the commits of a turn; staged_files, the files in them
-path_globs         paths as rules name them; pathspecs, as Git does
-
-The words of rules and of orders, by which causes are found:
-
-measure_words      how people state what a measure demands, or order against it; command_words, how
-                   they ask for commands
-rule_statements    finds statements of a rule by these words; rule_text, by the rule's own
-breaking_orders    finds orders that ask for what a measure forbids
-orders             tells orders from reports; clause_words and act_nouns read their words
+agent_acts         what an agent did, read from the calls of its tools: commands, files, commits
+wording            the words of rules and orders, by which causes are found and rules are drafted
 """
 
 from holdfast.measures import (  # each of these modules registers its measures

@@ -8,12 +8,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.measures.act_nouns import acts_named, names_act
-from holdfast.measures.agent_tools import SHOWS_PLAN
+from holdfast.measures.agent_acts.agent_tools import SHOWS_PLAN
+from holdfast.measures.agent_acts.user_questions import UserQuestion, questions_in
 from holdfast.measures.patterns import matches
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import ToolCall
-from holdfast.measures.user_questions import UserQuestion, questions_in
+from holdfast.measures.wording.act_nouns import acts_named, names_act
 
 _REFUSAL = (
     r"\W*(?:(?:no(?!\W+(?:problem|objection|worr|issue|hay problema))|n|nope|nah"

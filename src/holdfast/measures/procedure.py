@@ -5,8 +5,9 @@ which of several tools.
 from collections.abc import Sequence
 
 from holdfast.errors import UsageError
-from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
-from holdfast.measures.agent_tools import ASKS_USER, SHOWS_PLAN
+from holdfast.measures.agent_acts.actions import Action, Pattern, actions_of, check_patterns
+from holdfast.measures.agent_acts.agent_tools import ASKS_USER, SHOWS_PLAN
+from holdfast.measures.agent_acts.path_globs import Globs, touches
 from holdfast.measures.approval import (
     AGREED,
     agreement_in,
@@ -15,12 +16,11 @@ from holdfast.measures.approval import (
     may_order,
     may_refuse,
 )
-from holdfast.measures.command_words import commands_in_words
-from holdfast.measures.path_globs import Globs, touches
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.wording.command_words import commands_in_words
 
 _UNKNOWN_FILES = Undecided("the log does not show which files a patch changed")
 _UNCLEAR = Undecided("what the user said is neither a yes nor a no, nor an order")

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import UsageError
-from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
-from holdfast.measures.agent_tools import (
+from holdfast.measures.agent_acts.actions import Action, Pattern, actions_of, check_patterns
+from holdfast.measures.agent_acts.agent_tools import (
     BASES,
     BODIES,
     DRAFTS,
@@ -15,14 +15,14 @@ from holdfast.measures.agent_tools import (
     first_text,
     normalised_fields,
 )
+from holdfast.measures.agent_acts.command_options import options_of
+from holdfast.measures.agent_acts.written_texts import WrittenTexts, text_of_argument, text_of_file
 from holdfast.measures.arguments import Flag, Texts
-from holdfast.measures.command_options import options_of
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.measures.written_texts import WrittenTexts, text_of_argument, text_of_file
 
 # options with a value, and the letter of each
 _GH_OPTIONS = {

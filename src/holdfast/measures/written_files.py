@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from holdfast.measures.actions import (
+from holdfast.measures.agent_acts.actions import (
     Pattern,
     actions_of,
     calls_since_commit,
@@ -13,17 +13,17 @@ from holdfast.measures.actions import (
     is_commit,
     mentions,
 )
+from holdfast.measures.agent_acts.comments import is_about_comments, without_comments
+from holdfast.measures.agent_acts.file_edits import FileEdit
+from holdfast.measures.agent_acts.path_globs import Globs, is_among
+from holdfast.measures.agent_acts.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.written_texts import WrittenTexts
 from holdfast.measures.arguments import Flag, takes
-from holdfast.measures.comments import is_about_comments, without_comments
-from holdfast.measures.file_edits import FileEdit
-from holdfast.measures.path_globs import Globs, is_among
 from holdfast.measures.patterns import count, find
-from holdfast.measures.quoted_code import without_quoted_code
 from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.measures.written_texts import WrittenTexts
 
 EVERY_FILE = "*"
 _LINES = "m"  # the flag by which ^ and $ match at the ends of lines

@@ -6,7 +6,7 @@ A log says so in the call's result, which readers mark as a refusal.
 import re
 from collections.abc import Sequence
 
-from holdfast.measures.agent_tools import ASKS_USER
+from holdfast.measures.agent_acts.agent_tools import ASKS_USER
 from holdfast.transcripts.transcript import Event, EventKind
 
 # how the results of calls begin that Claude Code did not run; it marks them as errors. A tool that

@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from holdfast.measures.agent_tools import ASKS_USER
+from holdfast.measures.agent_acts.agent_tools import ASKS_USER
+from holdfast.measures.agent_acts.user_questions import UserQuestion, questions_in
 from holdfast.measures.turns import ToolCall, UserAnswer
-from holdfast.measures.user_questions import UserQuestion, questions_in
 from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.validation.json_values import fields_of
 

@@ -16,9 +16,9 @@ from holdfast.cli.shared.notes import note, printable
 from holdfast.errors import UsageError
 from holdfast.files import short_path
 from holdfast.logs.turn_labels import LabelAgreement, LabelFile, LabelTask
-from holdfast.measures.command_words import commands_in_words
 from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.turns import ToolCall
+from holdfast.measures.wording.command_words import commands_in_words
 from holdfast.plurals import count_of
 from holdfast.report.wording import aligned, plain
 

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
-from holdfast.measures.agent_tools import script_of
+from holdfast.measures.agent_acts.agent_tools import script_of
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import read_call, text_of

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.measures.command_words import command_cues, runner_words
 from holdfast.measures.language_names import CODES, NAMES, names_of
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.rule_kinds import Polarity, RuleKind
+from holdfast.measures.wording.command_words import command_cues, runner_words
 
 Arguments = Mapping[str, Any]
 MeasureExample = str | dict[str, Any]

@@ -8,10 +8,16 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from holdfast.measures.clause_words import is_negated
 from holdfast.measures.measure_specs import Measure, build
-from holdfast.measures.measure_words import MEASURE_WORDS, Wording
-from holdfast.measures.orders import Passage, Sentence, is_no_rule, passage_of, read_sentences
+from holdfast.measures.wording.clause_words import is_negated
+from holdfast.measures.wording.measure_words import MEASURE_WORDS, Wording
+from holdfast.measures.wording.orders import (
+    Passage,
+    Sentence,
+    is_no_rule,
+    passage_of,
+    read_sentences,
+)
 
 _FORBIDS = re.compile(
     r"\b(?:never|not|no|nothing|none|neither|nor|avoid|forbids?|forbade|forbidden|prohibited"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from holdfast.measures.run_targets import path_of_document
+from holdfast.measures.agent_acts.run_targets import path_of_document
 
 if TYPE_CHECKING:
     from tree_sitter import Node

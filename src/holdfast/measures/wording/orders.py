@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from holdfast.errors import cut
-from holdfast.measures.act_nouns import nouns_in
-from holdfast.measures.clause_words import (
+from holdfast.measures.text import sentences_of
+from holdfast.measures.wording.act_nouns import nouns_in
+from holdfast.measures.wording.clause_words import (
     WORD,
     SignedWord,
     SignedWords,
@@ -24,7 +25,6 @@ from holdfast.measures.clause_words import (
     stem,
     without_markup,
 )
-from holdfast.measures.text import sentences_of
 
 # --- The ends of clauses
 

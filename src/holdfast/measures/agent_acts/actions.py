@@ -14,12 +14,11 @@ from functools import lru_cache
 from typing import Annotated
 
 from holdfast.errors import cut
-from holdfast.measures.agent_tools import COMMITS, is_typed, script_of, working_folder_of
-from holdfast.measures.arguments import takes
-from holdfast.measures.command_edits import edits_by_command, side_effects_of
-from holdfast.measures.command_readings import Reading, ShellCommand
-from holdfast.measures.file_edits import FileEdit
-from holdfast.measures.git_branches import (
+from holdfast.measures.agent_acts.agent_tools import COMMITS, is_typed, script_of, working_folder_of
+from holdfast.measures.agent_acts.command_edits import edits_by_command, side_effects_of
+from holdfast.measures.agent_acts.command_readings import Reading, ShellCommand
+from holdfast.measures.agent_acts.file_edits import FileEdit
+from holdfast.measures.agent_acts.git_branches import (
     MAY_CHANGE_BRANCH,
     branch_after,
     branch_in,
@@ -27,10 +26,11 @@ from holdfast.measures.git_branches import (
     pushed_branches_in,
     pushes_current_branch,
 )
-from holdfast.measures.path_globs import DRIVE, is_absolute
+from holdfast.measures.agent_acts.path_globs import DRIVE, is_absolute
+from holdfast.measures.agent_acts.shell import read_script
+from holdfast.measures.agent_acts.tool_edits import edits_by_call
+from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compile_regex, matches
-from holdfast.measures.shell import read_script
-from holdfast.measures.tool_edits import edits_by_call
 from holdfast.measures.turns import ToolCall
 
 Pattern = Annotated[str, takes("a regular expression", "git push")]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Annotated
 
+from holdfast.measures.agent_acts.file_edits import FileEdit
 from holdfast.measures.arguments import takes
-from holdfast.measures.file_edits import FileEdit
 
 Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
 Globs = Annotated[

@@ -12,9 +12,9 @@ import posixpath
 import re
 from collections.abc import Iterable
 
-from holdfast.measures.actions import Action
-from holdfast.measures.command_options import ParsedOptions
-from holdfast.measures.written_texts import WrittenTexts
+from holdfast.measures.agent_acts.actions import Action
+from holdfast.measures.agent_acts.command_options import ParsedOptions
+from holdfast.measures.agent_acts.written_texts import WrittenTexts
 
 EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))
 EXCLUDED = re.compile(r":(?:[!^]|\(exclude\))/?")  # a pathspec that leaves out files

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from holdfast.measures.act_nouns import without_nouns
-from holdfast.measures.clause_words import is_negated
 from holdfast.measures.measure_specs import Measure, inner_specs, read_spec
-from holdfast.measures.measure_words import MEASURE_WORDS, Cues, MeasureWords
-from holdfast.measures.orders import OrderClause, Passage, requests_in
+from holdfast.measures.wording.act_nouns import without_nouns
+from holdfast.measures.wording.clause_words import is_negated
+from holdfast.measures.wording.measure_words import MEASURE_WORDS, Cues, MeasureWords
+from holdfast.measures.wording.orders import OrderClause, Passage, requests_in
 
 _IT = r"(?:it|that|them|this|these|those)"
 # begins a request to leave out the thing that is named next

@@ -9,10 +9,10 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from holdfast.measures.comments import without_comments
-from holdfast.measures.file_edits import FileEdit
-from holdfast.measures.program_effects import ProgramEffects
-from holdfast.measures.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.comments import without_comments
+from holdfast.measures.agent_acts.file_edits import FileEdit
+from holdfast.measures.agent_acts.program_effects import ProgramEffects
+from holdfast.measures.agent_acts.quoted_code import without_quoted_code
 
 _FILE = "program.js"  # a name by which the language is known
 _TEXT = r"""\s*(?P<quote>['"`])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)"""

@@ -17,17 +17,27 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.measures.command_readings import Reading, ShellCommand, readings_of
-from holdfast.measures.command_wrappers import runs_elsewhere
-from holdfast.measures.fish_scripts import bash_of_fish
-from holdfast.measures.git_aliases import alias_defined_by, alias_removed_by, script_of_alias
-from holdfast.measures.inner_scripts import POWERSHELLS, SHELLS, script_in
-from holdfast.measures.powershell_scripts import bash_of_powershell
-from holdfast.measures.program_effects import ProgramEffects
-from holdfast.measures.program_texts import file_run_by, read_program
-from holdfast.measures.run_targets import script_of_target
-from holdfast.measures.shell_words import MAX_LISTED, ShellState, assign, document_text, words_of
-from holdfast.measures.unreachable_code import unreachable_nodes
+from holdfast.measures.agent_acts.command_readings import Reading, ShellCommand, readings_of
+from holdfast.measures.agent_acts.command_wrappers import runs_elsewhere
+from holdfast.measures.agent_acts.fish_scripts import bash_of_fish
+from holdfast.measures.agent_acts.git_aliases import (
+    alias_defined_by,
+    alias_removed_by,
+    script_of_alias,
+)
+from holdfast.measures.agent_acts.inner_scripts import POWERSHELLS, SHELLS, script_in
+from holdfast.measures.agent_acts.powershell_scripts import bash_of_powershell
+from holdfast.measures.agent_acts.program_effects import ProgramEffects
+from holdfast.measures.agent_acts.program_texts import file_run_by, read_program
+from holdfast.measures.agent_acts.run_targets import script_of_target
+from holdfast.measures.agent_acts.shell_words import (
+    MAX_LISTED,
+    ShellState,
+    assign,
+    document_text,
+    words_of,
+)
+from holdfast.measures.agent_acts.unreachable_code import unreachable_nodes
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

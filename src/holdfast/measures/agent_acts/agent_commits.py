@@ -10,13 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
-from holdfast.measures.agent_tools import MESSAGES, first_text, normalised_fields
-from holdfast.measures.command_options import ParsedOptions, options_of
-from holdfast.measures.pathspecs import folder_of, listed_paths, names_everything, operands_in
-from holdfast.measures.staged_files import StagedFiles
+from holdfast.measures.agent_acts.actions import Action, actions_of, calls_since_commit, is_commit
+from holdfast.measures.agent_acts.agent_tools import MESSAGES, first_text, normalised_fields
+from holdfast.measures.agent_acts.command_options import ParsedOptions, options_of
+from holdfast.measures.agent_acts.pathspecs import (
+    folder_of,
+    listed_paths,
+    names_everything,
+    operands_in,
+)
+from holdfast.measures.agent_acts.staged_files import StagedFiles
+from holdfast.measures.agent_acts.written_texts import WrittenTexts, text_of_argument, text_of_file
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.measures.written_texts import WrittenTexts, text_of_argument, text_of_file
 
 # the line that `--signoff` adds; no log shows the committer's name, so any name stands for it
 SIGN_OFF = "Signed-off-by: Author <author@example.com>"

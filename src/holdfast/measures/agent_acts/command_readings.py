@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
 
-from holdfast.measures.command_wrappers import unwrap, wrapper_without_options
-from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.agent_acts.command_wrappers import unwrap, wrapper_without_options
+from holdfast.measures.agent_acts.file_edits import FileEdit
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.measures.actions import Action
-from holdfast.measures.agent_tools import DELETES
-from holdfast.measures.command_options import ParsedOptions, options_of
-from holdfast.measures.path_globs import may_be_folder
-from holdfast.measures.pathspecs import (
+from holdfast.measures.agent_acts.actions import Action
+from holdfast.measures.agent_acts.agent_tools import DELETES
+from holdfast.measures.agent_acts.command_options import ParsedOptions, options_of
+from holdfast.measures.agent_acts.path_globs import may_be_folder
+from holdfast.measures.agent_acts.pathspecs import (
     EVERYTHING,
     EXCLUDED,
     folder_of,
@@ -23,7 +23,7 @@ from holdfast.measures.pathspecs import (
     names_everything,
     operands_in,
 )
-from holdfast.measures.written_texts import WrittenTexts
+from holdfast.measures.agent_acts.written_texts import WrittenTexts
 
 # flags of the commands that stage files
 _FLAGS = {

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from holdfast.measures.command_options import KUBECTL_VALUED, after_names, split_words
-from holdfast.measures.find_commands import commands_of_find
-from holdfast.measures.inner_scripts import (
+from holdfast.measures.agent_acts.command_options import KUBECTL_VALUED, after_names, split_words
+from holdfast.measures.agent_acts.find_commands import commands_of_find
+from holdfast.measures.agent_acts.inner_scripts import (
     SCRIPT_RUNNERS,
     SHELLS,
     SUDO_VALUED,
     file_of_shell,
     script_of_option,
 )
-from holdfast.measures.program_texts import is_python
+from holdfast.measures.agent_acts.program_texts import is_python
 
 _DASHES = ("--",)
 

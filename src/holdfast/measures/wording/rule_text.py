@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.errors import cut
-from holdfast.measures.clause_words import (
+from holdfast.measures.text import sentences_of
+from holdfast.measures.wording.clause_words import (
     IN_CONTRACTIONS,
     PlacedWord,
     SignedWord,
@@ -22,7 +23,7 @@ from holdfast.measures.clause_words import (
     stems,
     without_markup,
 )
-from holdfast.measures.orders import (
+from holdfast.measures.wording.orders import (
     ASKS_FOR_FACT,
     LIFTS,
     MAX_QUOTE_CHARACTERS,
@@ -35,7 +36,6 @@ from holdfast.measures.orders import (
     passage_of,
     read_sentences,
 )
-from holdfast.measures.text import sentences_of
 
 # the share of a rule's signed words that a text needs
 MIN_SHARE_TO_SAY = 0.6  # for a sentence to say the rule

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from holdfast.measures.agent_tools import (
+from holdfast.measures.agent_acts.agent_tools import (
     DELETES,
     EDIT_LISTS,
     EDITOR_COMMANDS,
@@ -26,7 +26,7 @@ from holdfast.measures.agent_tools import (
     first_text,
     normalised_fields,
 )
-from holdfast.measures.file_edits import (
+from holdfast.measures.agent_acts.file_edits import (
     FileEdit,
     edits_by_patch,
     hidden_edit,
