@@ -41,8 +41,7 @@ def _run(arguments: DocsArguments) -> None:
     if arguments.page is None:
         texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
         rows = [
-            (name, texts[name].splitlines()[0].removeprefix("# "))
-            for name in _reading_order(texts)
+            (name, texts[name].splitlines()[0].removeprefix("# ")) for name in _reading_order(texts)
         ]
         print("\n".join(aligned(rows)))
         write_document(dict(rows))
