@@ -27,8 +27,8 @@ seventeenth to the nineteenth, each drafted after improvements suggested by the 
 labelled by people who knew which measures there are, and came once tables, code blocks below
 sentences and names of folders in headings were read.
 
-The twentieth to the twenty-second are drawn at random, by the commits in a public index's lists, and
-have many files without a single decidable line. Their labels count every line that a measure could
+The twentieth to the twenty-second are drawn at random, by the commits in a public index's lists,
+and have many files without a single decidable line. Their labels count every line that a measure could
 decide. The twenty-first was drafted once the wrong drafts of the twentieth were mended, and the
 twenty-second once those of the twenty-first were.
 
