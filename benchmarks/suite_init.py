@@ -28,9 +28,9 @@ labelled by people who knew which measures there are, and came once tables, code
 sentences and names of folders in headings were read.
 
 The twentieth to the twenty-second are drawn at random, by the commits in a public index's lists,
-and have many files without a single decidable line. Their labels count every line that a measure could
-decide. The twenty-first was drafted once the wrong drafts of the twentieth were mended, and the
-twenty-second once those of the twenty-first were.
+and have many files without a single decidable line. Their labels count every line that a measure
+could decide. The twenty-first was drafted once the wrong drafts of the twentieth were mended, and
+the twenty-second once those of the twenty-first were.
 
 The numbers of the present version, `now`, are for the files that FOLDER has.
 
