@@ -584,6 +584,7 @@ def test_the_drafted_suite_is_valid_and_lists_every_other_line(agents, capsys, t
         ("Do not edit files in `vendor/`.", "never-edit-in-vendor"),
         ("Run `make test` before committing.", "make-test-before-committing"),
         ("Never force-push.", "never-force-push"),
+        ("Classes: PascalCase (e.g., `BookView`)", "classes-pascalcase-bookview"),
         ("Keep your replies to at most 60 words.", "at-most-60-words"),
         ('End every reply with "Linden Pharmacy"', "ends-with-linden-pharmacy"),
     ],

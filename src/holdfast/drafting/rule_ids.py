@@ -32,6 +32,9 @@ _LINKING_WORDS = frozenset(
 )
 
 
+_ABBREVIATIONS = re.compile(r"\b(?:e\.g|i\.e|etc)\b\.?", re.I)  # "e.g." is no word about a rule
+
+
 # measures of which one argument says all of a rule: the argument, and the name with its value
 _NAMES_BY_MEASURE = {
     "at_most_words": ("count", "at-most-{}-words"),
@@ -113,7 +116,7 @@ def _name_by_words(statement: Statement) -> str:
     them, as in "never-push-to-main".
     """
     text = f"{statement.label} {statement.text}".lower().replace("’", "'")
-    text = _NEGATION.sub("never", text)
+    text = _NEGATION.sub("never", _ABBREVIATIONS.sub("", text))
     words: list[str] = []
     for part in re.split(r"(`[^`]*`)", text):
         is_code = part.startswith("`")

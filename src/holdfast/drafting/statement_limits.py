@@ -313,7 +313,7 @@ _BEGINS = (  # the verbs that an instruction may begin with
     "assume confirm search find list reuse lead skip drop note remember understand address "
     "speak talk say tell greet sign close begin finish refer offer recommend suggest thank "
     "introduce express adopt maintain respect translate summarise summarize refuse decline "
-    "redirect guide help show give escalate hand transfer"
+    "redirect guide help show give escalate hand transfer modify alter update combine enforce"
 )
 _INSTRUCTION = re.compile(
     r"\b"
