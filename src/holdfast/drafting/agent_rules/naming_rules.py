@@ -218,8 +218,8 @@ def file_name_rule(clause: Clause) -> list[Draft]:
         return []
     label = clause.statement.label
     whole = clause.statement.text.strip(" .")
-    texts = (clause.text, f"{label}: {clause.text}", whole)
-    texts = (*texts, _FILE_EXAMPLES.sub("", f"{label}: {whole}" if label else whole))
+    without_examples = _FILE_EXAMPLES.sub("", f"{label}: {whole}" if label else whole)
+    texts = (clause.text, f"{label}: {clause.text}", whole, without_examples)
     match = next(filter(None, (whole_match(_FILES_IN_CASE, text) for text in texts)), None)
     if match is None:
         return []
