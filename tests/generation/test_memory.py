@@ -296,7 +296,7 @@ def test_a_waiting_row_reads_the_keys_that_its_dialog_has_by_then():
     [
         {"token_ids": (1, 2, 9, 4)},
         {"span": (True, False, False, False)},
-        {"compiled": compile_methods(parse("boost:factor=2"))},
+        {"pass_methods": compile_methods(parse("boost:factor=2"))},
         {"kv": None},
         {"kv": SavedLayerKV(4, (), (), min_prefix_len=4)},
         {"kv": SavedLayerKV(2, (), ())},
@@ -309,8 +309,10 @@ def test_a_prefix_grows_only_into_one_that_begins_with_a_copy_of_its_keys(change
     prefix = CachedPrefix((1, 2, 3), span[:3], UNSTEERED, SavedLayerKV(3, (), ()))
     longer = CachedPrefix((1, 2, 3, 4), span, UNSTEERED, SavedLayerKV(4, (), ()), "text")
     other = replace(longer, **change)
-    assert not prefix.grow(other) and prefix.token_ids == (1, 2, 3) and prefix.kv.tokens == 3
-    assert prefix.grow(longer) and vars(prefix) == vars(longer)
+    assert not prefix.is_continued_by(other)
+    assert prefix.is_continued_by(longer) and prefix.token_ids == (1, 2, 3)
+    prefix.become(longer)
+    assert vars(prefix) == vars(longer)
 
 
 @pytest.fixture
@@ -496,7 +498,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     assert handles[0].token_ids and min(token_counts) == 60
 
 
-@pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_fail"), (RequestState, "finish")])
+@pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_error"), (RequestState, "finish")])
 def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner, name):
     tiny = replace(model(dtype="float64"), stop_ids=frozenset())
 

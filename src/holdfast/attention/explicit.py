@@ -150,11 +150,11 @@ def record_trace(
     query = inputs.query
     keys = inputs.key.shape[2]
     mask = inputs.mask
-    if state.last is not None:
-        queries = state.last.to(query.device)
+    if state.last_queries is not None:
+        queries = state.last_queries.to(query.device)
     else:
         queries = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
-    if not state.has_recorded or (state.last is not None and query.shape[2] > 1):
+    if not state.has_recorded or (state.last_queries is not None and query.shape[2] > 1):
         state.record_mass(_mass_at(state, layer, inputs, extras, queries))
     uniform = state.shared(
         "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, queries)

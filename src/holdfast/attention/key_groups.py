@@ -94,14 +94,14 @@ class Extent:
         rest = _range(prompt_span.stop if comes_first else 0, last - first, comes_first)
         return Groups(prompt_span, rest, prompt_span, self._never_empty(first, last))
 
-    def groups_by_row(self, firsts: Sequence[int], keys: int) -> Groups:
+    def groups_by_row(self, first_columns: Sequence[int], keys: int) -> Groups:
         """Returns the groups in `keys` keys that start at a different column in each row."""
         prompt_span = None
         if self.stop:
-            start = max(0, self.start - max(firsts))
-            stop = min(keys, self.stop - min(firsts))
+            start = max(0, self.start - max(first_columns))
+            stop = min(keys, self.stop - min(first_columns))
             prompt_span = _range(start, stop, pure=False)
-        rows = zip(firsts, self.first_generated, self.includes_generated, strict=True)
+        rows = zip(first_columns, self.first_generated, self.includes_generated, strict=True)
         sees_reply = any(includes and first + keys > start for first, start, includes in rows)
         span = KeyRange(0, keys, pure=False) if sees_reply else prompt_span
         rest = KeyRange(0, keys, pure=span is None)

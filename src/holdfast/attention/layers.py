@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-from holdfast.attention.decode_step import attend_one, steer_step, step_kernel
+from holdfast.attention.decode_step import attend_single_query, steer_step, step_kernel
 from holdfast.attention.explicit import (
     NO_EXTRAS,
     ScoreExtras,
@@ -28,7 +28,7 @@ from holdfast.attention.explicit import (
 )
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
 from holdfast.attention.key_groups import Starts, to_additive
-from holdfast.attention.merge import MAX_MASK_ELEMENTS, move_several
+from holdfast.attention.merge import MAX_MASK_ELEMENTS, move_queries
 from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import PASS, Pass, PassState
 from holdfast.attention.plain_attention import IMPLEMENTATION, plain_attention, plain_name
@@ -214,7 +214,7 @@ def _attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor 
     """Computes the steered output, [B, H, Q, D]; None if nothing is moved."""
     if inputs.query.shape[2] == 1:
         return steer_step(state, layer, inputs)
-    return move_several(state, layer, inputs) if state.steering.touches(layer) else None
+    return move_queries(state, layer, inputs) if state.steering.touches(layer) else None
 
 
 def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
@@ -245,7 +245,7 @@ def _attend_plainly(inputs: LayerInputs) -> Tensor:
         return kernel(inputs)[0]
     bias = None if mask is None else to_additive(mask, query.dtype)
     if query.shape[2] == 1:
-        return attend_one(inputs, bias).output
+        return attend_single_query(inputs, bias).output
     return attend(query, inputs.key, inputs.value, bias, inputs.scaling).output
 
 

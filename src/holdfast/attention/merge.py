@@ -53,7 +53,7 @@ class Block:
     causal: bool = False
 
 
-def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
+def move_queries(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Computes steered attention, [B, H, Q, D], of several queries; None if nothing is moved."""
     queries = inputs.query.shape[2]
     groups = state.columns.groups(inputs.key.shape[2])

@@ -19,7 +19,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.cache_origins import cache_of, cached_tokens, claim_cache, mark_cache
+from holdfast.attention.cache_origins import (
+    cache_of,
+    cached_tokens,
+    claim_cache,
+    is_filled_under,
+    mark_cache,
+)
 from holdfast.attention.pass_refusals import (
     refuse_checkpointing,
     refuse_mixed_lengths,
@@ -33,7 +39,7 @@ from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steered_block import Steered, current_scope
 from holdfast.errors import UsageError
-from holdfast.states.edits import EditGroup, edits_of_pass, tokens_in
+from holdfast.states.edits import EditGroup, edits_in_block, tokens_in
 from holdfast.states.hooks import edit_states
 
 LOCK = threading.RLock()
@@ -139,7 +145,9 @@ class OpenModel:
         """Checks that a pass fits the block; returns the edits of its states."""
         origin = None if block_pass.block is None else block_pass.block.origin
         state = block_pass.state
-        continues = claim_cache(cache_of(arguments), origin, self.name)
+        cache = cache_of(arguments)
+        continues = is_filled_under(cache, origin)
+        claim_cache(cache, origin, self.name)
         if origin is None or state is None:
             return []
         config = model.config.get_text_config()
@@ -150,10 +158,10 @@ class OpenModel:
                 state.steering, arguments, config, columns_before, is_first=block_pass.is_first
             )
         if state.steering.trace:
-            state.last = _last_queries(arguments)
+            state.last_queries = _last_queries(arguments)
         refuse_mixed_lengths(RotaryLengths.of(config), arguments, self.name)
         refuse_checkpointing(model)
-        return edits_of_pass(origin.compiled, origin.span, arguments, columns_before)
+        return edits_in_block(origin.methods_by_row, origin.span, arguments, columns_before)
 
     def _finish(self, block_pass: _BlockPass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""

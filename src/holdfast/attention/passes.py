@@ -47,7 +47,7 @@ class PassState:
     passes: list[PassMasses] = field(default_factory=list)  # the passes so far, in order
     # per row, the query whose mass is recorded, as padding may follow it; None: the last query of
     # every row
-    last: Tensor | None = None
+    last_queries: Tensor | None = None
     entered: set[int] = field(default_factory=set)  # the layers reached so far
     columns: PassColumns = field(init=False)  # of the latest pass
     # what the layers of the latest pass share; see `shared`

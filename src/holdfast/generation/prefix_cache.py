@@ -137,7 +137,7 @@ class PrefixCache:
 
     def _key(self, prompt: TokenPrompt, length: int) -> Hashable:
         """The properties, besides tokens, that must be equal to share keys and values."""
-        return prompt.compiled, self._rotary.like(length)
+        return prompt.pass_methods, self._rotary.lengths_like(length)
 
     def clear(self) -> None:
         """Drops everything."""
@@ -176,7 +176,7 @@ class PrefixCache:
 
 def beginning_key(prompt: TokenPrompt) -> Hashable:
     """Returns a key that is equal for prompts that may have a long common prefix."""
-    return prompt.compiled, _tokens(prompt)[:_BEGINNING].tobytes()
+    return prompt.pass_methods, _tokens(prompt)[:_BEGINNING].tobytes()
 
 
 def _pieces(segment: _Segment, end: int) -> tuple[SavedKV, ...]:
@@ -214,6 +214,6 @@ def _tokens(prompt: TokenPrompt | None, generated: tuple[int, ...] = ()) -> _Tok
     if prompt is None:
         return np.zeros(0, np.int64)
     tokens = 2 * np.array(prompt.token_ids + generated, np.int64)
-    if prompt.compiled:
+    if prompt.pass_methods:
         tokens[: len(prompt.span)] += np.array(prompt.span)
     return tokens

@@ -167,7 +167,7 @@ class _ForwardedRequest:
         """Plans the passes of each reply, after the keys and values of the prompts."""
         prompts = []
         for prompt, output in zip(request.prompts, outputs, strict=True):
-            prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.compiled, output.kv)
+            prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.pass_methods, output.kv)
             prompts.append(replace(prompt, prefix=prefix, num_shared=len(prompt.token_ids)))
         plans = []
         for reply in replies:
@@ -237,8 +237,8 @@ def _plan_passes(
     start = prompt_len + first
     last = prompt_len + len(reply) - 1
     while start <= last:
-        end = min(last, rotary.like(start)[-1])
-        cached = prompt.cached if end in rotary.like(prompt_len) else 0
+        end = min(last, rotary.lengths_like(start)[-1])
+        cached = prompt.cached if end in rotary.lengths_like(prompt_len) else 0
         sequence = TokenSequence(prompt, list(reply[: end - prompt_len]))
         passes.append(_ReplyPass(sequence, end - start + 1, end - cached))
         start = end + 1

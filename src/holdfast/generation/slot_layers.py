@@ -89,7 +89,7 @@ class SlotPass:
 
 @dataclass
 class Window:
-    """The tokens that windowed layers keep in each slot: the tokens from `firsts` on.
+    """The tokens that windowed layers keep in each slot: the tokens from `first_kept` on.
 
     The layers keep more tokens than the window sees, so that a slot's tokens have to be moved only
     once in many steps, and so that a prompt that diverges from a conversation at its latest
@@ -99,7 +99,7 @@ class Window:
     # tokens that a query sees, itself included; without a window, more than any text has
     width: int = sys.maxsize
     spare: int = 0  # the most tokens kept beyond the window
-    firsts: list[int] = field(default_factory=list)  # by slot, the first token kept
+    first_kept: list[int] = field(default_factory=list)  # by slot, the first token kept
     # by slot, how many first tokens may be requested later
     reusable_lens: list[int] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ class Window:
 
         The window of the last token stays complete, as that token may be forwarded again.
         """
-        first = self.firsts[slot]
+        first = self.first_kept[slot]
         needed_from = min(end, self.reusable_lens[slot]) - self.width
         return needed_from if needed_from - first > self.spare else first
 
@@ -117,7 +117,7 @@ class Window:
 
         None if the slot no longer has all tokens that this needs.
         """
-        first = self.firsts[slot]
+        first = self.first_kept[slot]
         visible_from = max(0, end + 1 - self.width)
         return None if first > visible_from else max(first, visible_from - self.spare)
 
@@ -309,23 +309,23 @@ class WindowLayer(KeyLayer):
 
     def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Copies the keys and values, among a slot's first tokens, that later tokens may need."""
-        first = self.shared.window.firsts[slot]
+        first = self.shared.window.first_kept[slot]
         cut = self.shared.window.cut(slot, length)
         assert cut is not None
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
 
     def move(self, last: int, slot: int, length: int) -> None:
         """Moves the kept tokens of the last slot into another."""
-        super().move(last, slot, length - self.shared.window.firsts[last])
+        super().move(last, slot, length - self.shared.window.first_kept[last])
 
     def num_columns(self) -> list[int]:
         """The number of columns in which each slot may have tokens, of those it keeps."""
         window = self.shared.window
-        return [end - first for end, first in zip(self.shared.ends, window.firsts, strict=True)]
+        return [end - first for end, first in zip(self.shared.ends, window.first_kept, strict=True)]
 
     def shrink(self, slots: int, columns: int) -> None:
         """Releases memory if the kept tokens use less than a quarter of the store."""
-        ranges = zip(self.shared.window.firsts, self.shared.lengths, strict=True)
+        ranges = zip(self.shared.window.first_kept, self.shared.lengths, strict=True)
         super().shrink(slots, max((end - first for first, end in ranges), default=0))
 
     def update(

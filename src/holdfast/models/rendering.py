@@ -89,7 +89,7 @@ class RenderedRequest:
             CachedPrefix(
                 token_ids=tokens.token_ids + token_ids,
                 span=tokens.span + (False,) * len(token_ids),
-                compiled=tokens.compiled,
+                pass_methods=tokens.pass_methods,
                 kv=kv,
                 text=prompt.text + reply,
                 text_spans=prompt.spans,

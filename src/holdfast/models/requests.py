@@ -280,7 +280,7 @@ class Request:
                 f"{self.grammar.option} describes a whole reply, but with continue_final_message"
                 " the reply is only the end of a message; leave one of them out.",
                 option=self.grammar.option,
-                value=self.grammar.about,
+                value=self.grammar.description,
             )
         self._check_reply_tokens()
 

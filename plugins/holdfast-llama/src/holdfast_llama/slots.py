@@ -337,7 +337,7 @@ class LlamaRunner:
             native.context.crop(native.stream, start)
             native.tokens = start
         steered = SteeredRow(
-            native.stream, start, prompt.span, prompt.compiled.attention, _is_traced(sequence)
+            native.stream, start, prompt.span, prompt.pass_methods.attention, _is_traced(sequence)
         )
         return _Row(native, steered, sequence.tokens_from(start))
 
@@ -362,7 +362,7 @@ def _is_traced(sequence: TokenSequence) -> bool:
 
 def _steers(sequence: TokenSequence) -> bool:
     """Whether a sequence needs a context that materialises attention weights."""
-    return bool(sequence.prompt.compiled.attention) or _is_traced(sequence)
+    return bool(sequence.prompt.pass_methods.attention) or _is_traced(sequence)
 
 
 def _groups(rows: Sequence[_Row]) -> list[list[int]]:
