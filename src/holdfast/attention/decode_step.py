@@ -156,14 +156,14 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     groups = state.columns.groups(keys)
     mask = inputs.mask
     ranges = groups.span, groups.rest, groups.prompt_span
-    plain = all(part is None or part.pure for part in ranges)
-    members = None if plain else state.columns.members(rows, keys)
-    others = None if members is None else ~members
+    all_pure = all(part is None or part.pure for part in ranges)
+    members = None if all_pure else state.columns.members(rows, keys)
+    non_members = None if members is None else ~members
     span = rest = None
     if groups.span is not None:
         span = make_key_group(groups.span, slice_mask(mask, groups.span), members, dtype)
     if groups.rest is not None:
-        rest = make_key_group(groups.rest, slice_mask(mask, groups.rest), others, dtype)
+        rest = make_key_group(groups.rest, slice_mask(mask, groups.rest), non_members, dtype)
     part = groups.prompt_span
     prompt_span = span
     if part is None:

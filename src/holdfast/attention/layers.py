@@ -224,15 +224,15 @@ def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
     decode steps: there SDPA repeats shared keys if there is a mask, and otherwise may plan a new
     kernel for every number of keys.
     """
-    step = query.shape[2] == 1
+    is_step = query.shape[2] == 1
     on_cpu = query.device.type == "cpu"
     if on_cpu and query.shape[1] == key.shape[1]:
         return False
     if isinstance(mask, Tensor):
-        small = step or (on_cpu and mask.numel() <= MAX_MASK_ELEMENTS)
-        if mask.ndim != 4 or mask.shape[1] != 1 or not small:
+        is_small = is_step or (on_cpu and mask.numel() <= MAX_MASK_ELEMENTS)
+        if mask.ndim != 4 or mask.shape[1] != 1 or not is_small:
             return False
-    elif mask is not None or not step:
+    elif mask is not None or not is_step:
         return False
     return is_fused(query, key, value) and (on_cpu or step_kernel(query) is not None)
 
@@ -269,8 +269,8 @@ def holdfast_mask(**kwargs: Any) -> Tensor | None:
         if "allow_is_bidirectional_skip" not in kwargs:  # with it, the keys come from an encoder
             q_length = int(kwargs.get("q_length", 0))
             kv_length = int(kwargs.get("kv_length", 0))
-            first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
-            current.state.report_keys(kwargs.get("q_offset", 0), q_length, first, kv_length)
+            kv_offset = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
+            current.state.report_keys(kwargs.get("q_offset", 0), q_length, kv_offset, kv_length)
     if current is not None and current.positions is not None:
         return _mask_by_positions(current, name, **kwargs)
     return ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)  # type: ignore[no-any-return]
@@ -299,13 +299,13 @@ def _mask_by_positions(
     starts = _starts_of(current, kv_length)
     assert positions is not None
     rows = torch.arange(len(positions), device=positions.device)[:, None, None, None]
-    first = kv_offset if starts is None else starts.on_device[:, :, None, None]
-    keys = torch.arange(kv_length, device=positions.device)[None, None, None] + first
-    seen = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
-    seen = seen.expand(len(positions), 1, positions.shape[1], kv_length)
+    first_key = kv_offset if starts is None else starts.on_device[:, :, None, None]
+    keys = torch.arange(kv_length, device=positions.device)[None, None, None] + first_key
+    visible = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
+    visible = visible.expand(len(positions), 1, positions.shape[1], kv_length)
     if plain != "eager":
-        return seen
-    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
+        return visible
+    return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
 
 
 AttentionInterface.register(IMPLEMENTATION, holdfast_attention)

@@ -221,7 +221,7 @@ class SteppedModel:
         serving = None
         if self._long_lived:
             serving = Serving(
-                PrefixCache(model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary)
+                PrefixCache(model.prefix_bytes, saves_pieces=runner.sees_all, rotary=runner.rotary)
             )
         return Scheduler(runner, model.stop_ids, model.batch_size, serving)
 

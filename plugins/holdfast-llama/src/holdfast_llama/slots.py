@@ -312,13 +312,14 @@ class LlamaRunner:
             for slot, sequence in zip(which, sequences, strict=True):
                 slots.native(slot, steers=_steers(sequence), columns=len(sequence))
             rows = [self._row(slots, *pair) for pair in zip(which, sequences, strict=True)]
-            for numbers in _groups(rows):
+            for numbers in _group_by_pass(rows):
                 tokens = [rows[number].tokens for number in numbers]
                 steered = [rows[number].steered for number in numbers]
-                passed = rows[numbers[0]].native.context.decode(steered, tokens, num_logits)
-                logits[numbers] = passed.logits
-                if passed.mass.size:
-                    mass[numbers], uniform[numbers] = passed.mass, passed.uniform
+                output = rows[numbers[0]].native.context.decode(steered, tokens, num_logits)
+                logits[numbers] = output.logits
+                if output.mass.size:
+                    mass[numbers] = output.mass
+                    uniform[numbers] = output.uniform
                 for number in numbers:
                     rows[number].native.tokens = rows[number].end
         return Output(
@@ -365,7 +366,7 @@ def _steers(sequence: TokenSequence) -> bool:
     return bool(sequence.prompt.pass_methods.attention) or _is_traced(sequence)
 
 
-def _groups(rows: Sequence[_Row]) -> list[list[int]]:
+def _group_by_pass(rows: Sequence[_Row]) -> list[list[int]]:
     """Groups the numbers of rows by pass: the rows of a group share a pass."""
     by_context: dict[NativeContext, list[int]] = {}
     for number, row in enumerate(rows):
