@@ -81,9 +81,9 @@ class PassState:
         Some models call this twice for the same layer.
         """
         self.entered.add(layer)
-        again = layer == self._layer and not self._masks_made
+        is_repeated_call = layer == self._layer and not self._masks_made
         self._masks_made = False
-        if not (again or layer > self._layer) or not self.passes:
+        if not (is_repeated_call or layer > self._layer) or not self.passes:
             self.passes.append(PassMasses())
             self._shared.clear()
         self._layer = layer

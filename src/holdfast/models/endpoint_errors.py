@@ -196,6 +196,11 @@ def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
     return f"{listed} and {len(names) - 10} more" if len(names) > 10 else listed
 
 
+def server_message(error: APIStatusError, endpoint: Endpoint) -> str:
+    """The server's own message, shortened for a sentence."""
+    return _cut(_message_of(error), endpoint)
+
+
 def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
     """The sentence about an error with an HTTP status."""
     url = endpoint.url
@@ -248,11 +253,6 @@ def _cure(words: str, refused: tuple[str, ...]) -> str:
     if "role" in words.lower() and "system" in words.lower():
         return "put the system prompt before the first user message"
     return ""
-
-
-def server_message(error: APIStatusError, endpoint: Endpoint) -> str:
-    """The server's own message, shortened for a sentence."""
-    return _cut(_message_of(error), endpoint)
 
 
 def _message_of(error: APIStatusError) -> str:

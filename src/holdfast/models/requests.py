@@ -355,7 +355,7 @@ class Request:
 
     @cached_property
     def compiled(self) -> CompiledMethods:
-        """The methods, compiled."""
+        """All its methods, compiled; `TokenPrompt.pass_methods` are those inside a pass."""
         return compile_methods(self.methods)
 
     @property
