@@ -169,11 +169,11 @@ class StepLoop(Generic[HandleT]):
         try:
             while self._waiters or self._abandoned:
                 if self._executor is not None:
-                    await loop.run_in_executor(self._executor, self._run_rounds_in_thread)
+                    await loop.run_in_executor(self._executor, self._run_in_thread)
                     continue
                 for _ in range(_NUM_YIELDS if any_ended else 1):
                     await asyncio.sleep(0)
-                updates = self._make_round()
+                updates = self._submit_and_step()
                 self._report(updates)
                 any_ended = any(update.outcome is not None for update in updates.values())
         except Exception as error:  # a bug, since the error of a step only ends its requests
@@ -193,17 +193,17 @@ class StepLoop(Generic[HandleT]):
 
     # Where steps are made
 
-    def _run_rounds_in_thread(self) -> None:
+    def _run_in_thread(self) -> None:
         """Steps the model as long as there is work, without waiting for the event loop."""
         while self._new or self._abandoned or self._submitted:
             by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[HandleT], ReplyUpdate]] = {}
-            for waiter, update in self._make_round().items():
+            for waiter, update in self._submit_and_step().items():
                 by_loop.setdefault(waiter.reply.get_loop(), {})[waiter] = update
             for loop, updates in by_loop.items():
                 with suppress(RuntimeError):  # the loop is closed, so no task waits there
                     loop.call_soon_threadsafe(self._report, updates)
 
-    def _make_round(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
+    def _submit_and_step(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
         """Cancels abandoned requests, submits new ones, and steps the model once."""
         while self._abandoned:
             self._free(self._abandoned.popleft())
