@@ -115,7 +115,7 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
     request = Request(TALK, "boost:factor=4")
     assert request.methods == (Boost(4),) and request.compiled.attention == request.methods
     prompt = model().session().render(request).token_request.prompts[0]
-    assert prompt.compiled is request.compiled and any(prompt.span)
+    assert prompt.pass_methods is request.compiled and any(prompt.span)
     sequence, device = TokenSequence(prompt), model().runner.device
     batch = batch_of(SequenceGroup([sequence], device), [0])
     assert batch.steering.methods_by_row == [request.compiled]
