@@ -124,7 +124,7 @@ def variants(model, rows: int, prompt: int) -> dict:
     def with_(*methods, trace=False):
         # one for all passes, as the decode loop has
         compiled = [compile_methods(methods)] * rows
-        spec = BatchSteering(span, compiled, trace, [prompt] * rows, follows=False)
+        spec = BatchSteering(span, compiled, trace, [prompt] * rows, covers_pass=False)
         return lambda: steer_pass(spec)
 
     ways = {

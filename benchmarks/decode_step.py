@@ -225,13 +225,13 @@ def memory_use(model) -> dict:
     before = settled_memory()
     size_of_token = bytes_per_token(model)
     use = MemoryUse()
-    step_of = Decoder.step
+    decode_of = Decoder.decode
     keep_of = ThreadCache.keep
 
-    def counted_step(self):
+    def counted_decode(self):
         use.rows = sum(self.slots.lengths) * size_of_token
         use.live = max(use.live, use.rows + use.kept)
-        ended = step_of(self)
+        ended = decode_of(self)
         resident = memory("VmRSS") - before
         if resident > use.highest:
             use.highest = resident
@@ -244,7 +244,7 @@ def memory_use(model) -> dict:
         use.kept = self.size
         use.live = max(use.live, use.rows + use.kept)
 
-    Decoder.step = counted_step
+    Decoder.decode = counted_decode
     ThreadCache.keep = counted_keep
     run_drift(model, **DRIFT_RUN)
     peak = memory("VmHWM") - before

@@ -86,7 +86,7 @@ def by_whole_text(tiny, prompt_ids, count=30, span=(), methods=()):
     ids = torch.tensor([prompt_ids], device=DEVICE)
     mask = torch.tensor([span], device=DEVICE)
     steering = BatchSteering(
-        mask, [compile_methods(methods)], prompt_columns=[len(prompt_ids)], follows=False
+        mask, [compile_methods(methods)], prompt_columns=[len(prompt_ids)], covers_pass=False
     )
     for _ in range(count):
         with torch.inference_mode(), steer_pass(steering if methods else None):

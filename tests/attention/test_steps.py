@@ -101,7 +101,7 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
         span = torch.zeros(3, 9, dtype=torch.bool)
         span[:, 2:6] = True
         compiled = list(map(compile_methods, rows))
-        steering = BatchSteering(span, compiled, prompt_columns=[9, 8, 7], follows=False)
+        steering = BatchSteering(span, compiled, prompt_columns=[9, 8, 7], covers_pass=False)
         for step, keys in enumerate((12, 13, 14)):
             q, k = torch.randn(3, 4, 1, 16), torch.randn(3, 2, keys, 16)
             v, lengths = torch.randn_like(k), torch.tensor([keys, keys - 1, keys - 2])

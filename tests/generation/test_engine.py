@@ -180,10 +180,10 @@ def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
 
 
 def test_logits_that_are_not_finite_end_only_their_row():
-    from holdfast.generation.drawing import draw_or_fail
+    from holdfast.generation.drawing import draw_or_error
 
     logits = torch.stack([torch.full((9,), value) for value in (math.nan, 0.0, -math.inf, 1.0)])
-    tokens = draw_or_fail(logits, [Sampling()] * 4, [0.5] * 4)
+    tokens = draw_or_error(logits, [Sampling()] * 4, [0.5] * 4)
     for index in (0, 2):
         with pytest.raises(ModelError, match=r"not finite.*float32"):
             raise tokens[index]

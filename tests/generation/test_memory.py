@@ -296,7 +296,7 @@ def test_a_waiting_row_reads_the_keys_that_its_dialog_has_by_then():
     [
         {"token_ids": (1, 2, 9, 4)},
         {"span": (True, False, False, False)},
-        {"compiled": compile_methods(parse("boost:factor=2"))},
+        {"pass_methods": compile_methods(parse("boost:factor=2"))},
         {"kv": None},
         {"kv": SavedLayerKV(4, (), (), min_prefix_len=4)},
         {"kv": SavedLayerKV(2, (), ())},
@@ -309,15 +309,16 @@ def test_a_prefix_grows_only_into_one_that_begins_with_a_copy_of_its_keys(change
     prefix = CachedPrefix((1, 2, 3), span[:3], UNSTEERED, SavedLayerKV(3, (), ()))
     longer = CachedPrefix((1, 2, 3, 4), span, UNSTEERED, SavedLayerKV(4, (), ()), "text")
     other = replace(longer, **change)
-    assert not prefix.grow(other) and prefix.token_ids == (1, 2, 3) and prefix.kv.tokens == 3
-    assert prefix.grow(longer) and vars(prefix) == vars(longer)
+    assert not prefix.is_continued_by(other)
+    assert prefix.is_continued_by(longer) and prefix.token_ids == (1, 2, 3)
+    prefix.become(longer)
+    assert vars(prefix) == vars(longer)
 
 
 @pytest.fixture
 def scarce_memory(monkeypatch):
     """Makes memory run out beyond a number of rows; returns the rows of each try."""
-    tries, admit, step = [], Decoder.admit, Decoder.step
-    tries, admit, step = [], Decoder.admit, Decoder.step
+    tries, prefill, decode = [], Decoder.prefill, Decoder.decode
 
     def limit(rows, error):
         def check(count):
@@ -325,16 +326,16 @@ def scarce_memory(monkeypatch):
             if count > rows:
                 raise error
 
-        def scarce_step(self):
+        def scarce_decode(self):
             check(len(self))
-            return step(self)
+            return decode(self)
 
-        def scarce_admit(self, rows):
+        def scarce_prefill(self, rows):
             check(len(self) + len(rows))
-            return admit(self, rows)
+            return prefill(self, rows)
 
-        monkeypatch.setattr(Decoder, "step", scarce_step)
-        monkeypatch.setattr(Decoder, "admit", scarce_admit)
+        monkeypatch.setattr(Decoder, "decode", scarce_decode)
+        monkeypatch.setattr(Decoder, "prefill", scarce_prefill)
         return tries
 
     return limit
@@ -449,7 +450,7 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
 
 def serving(tiny, limit=0, **how):
     """A scheduler as in a server, and the states of six requests."""
-    shared = PrefixCache(limit, pieces=True)
+    shared = PrefixCache(limit, saves_pieces=True)
     scheduler = scheduler_of(replace(tiny, batch_size=8), Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(2.0, 1.0, 60)
     states = []
@@ -462,7 +463,7 @@ def serving(tiny, limit=0, **how):
 
 def fail_once(monkeypatch, at):
     """Makes memory run out in these decoder steps."""
-    step, steps = Decoder.step, []
+    step, steps = Decoder.decode, []
 
     def fail(self):
         steps.append(len(self))
@@ -470,7 +471,7 @@ def fail_once(monkeypatch, at):
             raise MemoryError
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fail)
+    monkeypatch.setattr(Decoder, "decode", fail)
 
 
 def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
@@ -496,7 +497,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     assert handles[0].token_ids and min(token_counts) == 60
 
 
-@pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_fail"), (RequestState, "finish")])
+@pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_error"), (RequestState, "finish")])
 def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner, name):
     tiny = replace(model(dtype="float64"), stop_ids=frozenset())
 
@@ -550,7 +551,7 @@ def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
     def fail(self):
         raise MemoryError
 
-    monkeypatch.setattr(Decoder, "step", fail)
+    monkeypatch.setattr(Decoder, "decode", fail)
     scheduler, handles = serving(replace(model(), stop_ids=frozenset()), limit=10**9)
     for _ in range(200):
         if len(scheduler):

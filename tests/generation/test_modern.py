@@ -231,8 +231,8 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
         caches += [handle.kv[0] for handle in scheduler.step()]
         slots = decoder.slots
         widest = max(widest, *windows(slots))
-        firsts = slots._shared.window.firsts
-        for length, first in zip(slots.lengths, firsts, strict=True):
+        first_kept = slots._shared.window.first_kept
+        for length, first in zip(slots.lengths, first_kept, strict=True):
             assert first <= max(0, length - window)
             assert length - first <= window + window // 4
     assert widest <= window + window // 4 + 1 + SPARE_COLUMNS

@@ -104,11 +104,11 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     from holdfast.generation import cpu_threads
     from holdfast.generation.decoder import Decoder
 
-    thread_counts, forward = {"admit": set(), "step": set()}, Decoder._forward_and_draw
+    thread_counts, forward = {"prefill": set(), "decode": set()}, Decoder._forward_and_draw
 
     def watch(self, first):
         joins = len(self.slots.lengths) > 0 and not any(self.slots.lengths)
-        thread_counts["admit" if joins else "step"].add(torch.get_num_threads())
+        thread_counts["prefill" if joins else "decode"].add(torch.get_num_threads())
         return forward(self, first)
 
     monkeypatch.setattr(Decoder, "_forward_and_draw", watch)
@@ -118,14 +118,14 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     options = {"sampling": Sampling(max_new_tokens=8)}
     try:
         replies = [model().generate(chat("be nice", "hello"), **options)]
-        assert thread_counts == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
+        assert thread_counts == {"prefill": {2}, "decode": {1}} and torch.get_num_threads() == 2
         for value in (100, 16_000_000):
             monkeypatch.setattr(cpu_threads, "_MAX_SMALL_PARAMETERS", value)
             if value > 100:
                 monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's setting wins
-            thread_counts["step"].clear()
+            thread_counts["decode"].clear()
             replies.append(model().generate(chat("be nice", "hello"), **options))
-            assert thread_counts["step"] == {2}
+            assert thread_counts["decode"] == {2}
         assert replies[0] == replies[1] == replies[2]
     finally:
         torch.set_num_threads(before)

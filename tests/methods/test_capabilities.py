@@ -115,10 +115,10 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
     request = Request(TALK, "boost:factor=4")
     assert request.methods == (Boost(4),) and request.compiled.attention == request.methods
     prompt = model().session().render(request).token_request.prompts[0]
-    assert prompt.compiled is request.compiled and any(prompt.span)
+    assert prompt.pass_methods is request.compiled and any(prompt.span)
     sequence, device = TokenSequence(prompt), model().runner.device
     batch = batch_of(SequenceGroup([sequence], device), [0])
-    assert batch.steering.compiled == [request.compiled]
+    assert batch.steering.methods_by_row == [request.compiled]
     table = batch.steering.layer_shift(0, torch.zeros(1, model().runner.heads, 1, 1))
     assert table.numbers.tolist() == [[[pytest.approx(math.log(4))]], [[1.0]], [[-math.inf]]]
 

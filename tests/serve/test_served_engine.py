@@ -32,13 +32,13 @@ def mixed_requests(count):
 @pytest.fixture
 def slow(monkeypatch):
     """Makes steps take long enough for the tests to act between them."""
-    step = Decoder.step
+    step = Decoder.decode
 
     def wait(self):
         time.sleep(0.01)
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", wait)
+    monkeypatch.setattr(Decoder, "decode", wait)
 
 
 def endless(count):
@@ -193,7 +193,7 @@ def test_cancelling_a_task_frees_its_row_at_any_moment(slow):
 
 
 def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
-    stepped_in, step = set(), Decoder.step
+    stepped_in, step = set(), Decoder.decode
     stepping, go_on = threading.Event(), threading.Event()
 
     def wait(self):
@@ -202,7 +202,7 @@ def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
         assert go_on.wait(30)  # else the event loop was blocked
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", wait)
+    monkeypatch.setattr(Decoder, "decode", wait)
     tiny, (request,) = endless(1)
     request = replace(request, sampling=replace(ENDLESS, max_new_tokens=4))
 
@@ -268,7 +268,7 @@ def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
 
 
 def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, monkeypatch, caplog):
-    step, pending_failure = Decoder.step, [True]
+    step, pending_failure = Decoder.decode, [True]
 
     def fail(self):
         if pending_failure and len(self) == 2:
@@ -276,7 +276,7 @@ def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, mon
             raise RuntimeError("device lost")
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fail)
+    monkeypatch.setattr(Decoder, "decode", fail)
     tiny, requests = endless(2)
 
     async def work():
@@ -295,14 +295,14 @@ def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, mon
 
 def failing_steps(monkeypatch, failures):
     """Lets as many steps fail, with a list that holds the numbers of failures left."""
-    step, remaining = Decoder.step, list(failures)
+    step, remaining = Decoder.decode, list(failures)
 
     def fail(self):
         if remaining and remaining.pop(0):
             raise RuntimeError("device lost")
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fail)
+    monkeypatch.setattr(Decoder, "decode", fail)
     return remaining
 
 

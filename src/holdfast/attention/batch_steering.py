@@ -57,13 +57,13 @@ class BatchSteering:
     # pass may have several rows for each of these (beams, several replies to a prompt), next to
     # each other
     span: Tensor
-    compiled: Sequence[CompiledMethods]  # the methods of each row
+    methods_by_row: Sequence[CompiledMethods]
     trace: bool = False  # whether to record the mass at the last query
     # per row, the number of columns before the first generated one; None: all columns of `span`
     prompt_columns: Sequence[int] | None = None
     # whether `span` has every column of a pass; if False, it has only the prompt's columns, and
     # passes continue after it
-    follows: bool = True
+    covers_pass: bool = True
     # the tables made so far, by layer (None: all layers), number of rows, and dtype
     _layer_tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
         default_factory=dict, init=False, repr=False
@@ -71,12 +71,12 @@ class BatchSteering:
     _groups: dict[int, list[MethodGroup]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.compiled) != self.span.shape[0]:
+        if len(self.methods_by_row) != self.span.shape[0]:
             raise UsageError(
-                f"There are methods for {len(self.compiled)} rows and a span of"
+                f"There are methods for {len(self.methods_by_row)} rows and a span of"
                 f" {self.span.shape[0]}; give each row its own.",
-                option="compiled",
-                value=len(self.compiled),
+                option="methods_by_row",
+                value=len(self.methods_by_row),
                 allowed=self.span.shape[0],
             )
 
@@ -92,18 +92,20 @@ class BatchSteering:
     @cached_property
     def includes_generated(self) -> list[bool]:
         """Per row, whether generated tokens count as part of its span."""
-        return [compiled.span_includes_generated for compiled in self.compiled]
+        return [methods.span_includes_generated for methods in self.methods_by_row]
 
     @cached_property
     def disagrees(self) -> bool:
         """Whether a row has methods that disagree on the span."""
-        return not all(compiled.agrees_on_span for compiled in self.compiled)
+        return not all(methods.agrees_on_span for methods in self.methods_by_row)
 
     @cached_property
     def extent(self) -> Extent:
         """The columns of the span; computing it copies the mask to the host."""
-        includes = [False] * len(self.compiled) if self.disagrees else self.includes_generated
-        return Extent.of(self.span, self.first_generated, includes)
+        includes_generated = self.includes_generated
+        if self.disagrees:
+            includes_generated = [False] * len(self.methods_by_row)
+        return Extent.of(self.span, self.first_generated, includes_generated)
 
     @cached_property
     def first_generated_on_device(self) -> Tensor:
@@ -123,7 +125,7 @@ class BatchSteering:
     @cached_property
     def _tables(self) -> list[HeadTable] | None:
         """The table of each row's methods; None if three numbers cannot express all of them."""
-        return head_tables(self.compiled)
+        return head_tables(self.methods_by_row)
 
     @cached_property
     def _differs_by_layer(self) -> bool:
@@ -132,11 +134,13 @@ class BatchSteering:
     @cached_property
     def _heads(self) -> dict[int, list[int]] | None:
         """The heads that some method moves, by layer; None if a method moves all heads."""
-        named = [method.heads for compiled in set(self.compiled) for method in compiled.attention]
-        heads: dict[int, list[int]] = {}
-        for layer, head in sorted({pair for chosen in named for pair in chosen or ()}):
-            heads.setdefault(layer, []).append(head)
-        return None if None in named else heads
+        heads_by_method = [
+            method.heads for methods in set(self.methods_by_row) for method in methods.attention
+        ]
+        by_layer: dict[int, list[int]] = {}
+        for layer, head in sorted({pair for heads in heads_by_method for pair in heads or ()}):
+            by_layer.setdefault(layer, []).append(head)
+        return None if None in heads_by_method else by_layer
 
     def touches(self, layer: int) -> bool:
         """Whether any method moves a head of this layer."""
@@ -188,8 +192,8 @@ class BatchSteering:
         """
         num_rows, heads = queries.shape[:2]
         if num_rows not in self._groups:
-            compiled = self._repeat_per_row(self.compiled, num_rows)
-            self._groups[num_rows] = method_groups(compiled, self.span.device)
+            methods_by_row = self._repeat_per_row(self.methods_by_row, num_rows)
+            self._groups[num_rows] = method_groups(methods_by_row, self.span.device)
         return MethodSequence(self._groups[num_rows], layer, heads)
 
     def _repeat_per_row(self, values: Sequence[V], num_rows: int) -> list[V]:

@@ -19,7 +19,7 @@ _ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
 class CacheOrigin:
     """The steering under which a cache was filled; all caches of a block share one origin."""
 
-    compiled: tuple[CompiledMethods, ...]  # the methods of each row of the span mask
+    methods_by_row: tuple[CompiledMethods, ...]  # by row of the span mask
     span: Tensor  # bool [row, token]
     spec: str  # the methods as a spec string, for messages
 
@@ -28,15 +28,15 @@ class CacheOrigin:
 
     def equals(self, other: CacheOrigin) -> bool:
         """Whether keys of the two origins are interchangeable."""
-        if self.compiled != other.compiled or len(self.span) != len(other.span):
+        if self.methods_by_row != other.methods_by_row or len(self.span) != len(other.span):
             return False
         width = min(self.span.shape[1], other.span.shape[1])
         # under some methods, the end of the prompt is part of the steering
-        by_width = any(row.states or row.span_includes_generated for row in self.compiled)
+        by_width = any(row.states or row.span_includes_generated for row in self.methods_by_row)
         if by_width and self.span.shape != other.span.shape:
             return False
-        beyond = [origin.span[:, width:].any() for origin in (self, other)]
-        return torch.equal(self.span[:, :width], other.span[:, :width]) and not any(beyond)
+        ends_there = not any(origin.span[:, width:].any() for origin in (self, other))
+        return ends_there and torch.equal(self.span[:, :width], other.span[:, :width])
 
 
 def cache_of(fields: Any) -> Any:
@@ -49,8 +49,13 @@ def cache_of(fields: Any) -> Any:
     return by_name.get("past_key_values") if cache is None else cache
 
 
-def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
-    """Marks a cache as filled under `origin`; returns whether it already was.
+def is_filled_under(cache: Any, origin: CacheOrigin | None) -> bool:
+    """Whether earlier passes of this steered block have filled a cache."""
+    return origin is not None and _recorded_origin(cache) is origin
+
+
+def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> None:
+    """Marks a cache as filled under `origin`.
 
     Args:
         cache: the cache of a pass; may be None.
@@ -60,11 +65,9 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     Raises:
         UsageError: the cache has keys that were computed under another steering.
     """
-    if not hasattr(cache, "__dict__"):
-        return False
-    recorded = cache.__dict__.get(_ORIGIN)
-    if recorded is origin:
-        return origin is not None
+    recorded = _recorded_origin(cache)
+    if recorded is origin or not hasattr(cache, "__dict__"):
+        return
     old = _if_steered(recorded)
     new = _if_steered(origin)
     is_same = old is new or (old is not None and new is not None and old.equals(new))
@@ -81,12 +84,16 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
             allowed=new_spec,
         )
     mark_cache(cache, origin)
-    return False
+
+
+def _recorded_origin(cache: Any) -> CacheOrigin | None:
+    origin: CacheOrigin | None = getattr(cache, "__dict__", {}).get(_ORIGIN)
+    return origin
 
 
 def _if_steered(origin: CacheOrigin | None) -> CacheOrigin | None:
     """Returns the origin if any of its rows is steered, otherwise None."""
-    return origin if origin is not None and any(origin.compiled) else None
+    return origin if origin is not None and any(origin.methods_by_row) else None
 
 
 def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:

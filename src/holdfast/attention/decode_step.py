@@ -36,10 +36,12 @@ def steer_step(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | No
         shift = state.steering.layer_shift(layer, inputs.query) if touches else None
         if shift is None or isinstance(shift, LayerTable):
             return _step_in_one_kernel(kernel, state, shift, inputs)
-    return _move_one(state, layer, inputs) if touches else _read_one(state, inputs)
+    return (
+        _move_single_query(state, layer, inputs) if touches else _trace_single_query(state, inputs)
+    )
 
 
-def attend_one(inputs: LayerInputs, bias: Tensor | None) -> Attended:
+def attend_single_query(inputs: LayerInputs, bias: Tensor | None) -> Attended:
     """Computes unsteered attention of one query per row, [B, H, 1, D].
 
     Heads that share keys read them once. `bias` is the additive mask, or None.
@@ -117,7 +119,7 @@ class StepPlan:
     unseen: Tensor | None
 
 
-def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
+def _move_single_query(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Computes steered attention of one query per row, [B, H, 1, D]; None if nothing is moved."""
     shift = state.steering.layer_shift(layer, inputs.query)
     if isinstance(shift, LayerTable) and shift.only_adds and not state.steering.trace:
@@ -154,14 +156,14 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     groups = state.columns.groups(keys)
     mask = inputs.mask
     ranges = groups.span, groups.rest, groups.prompt_span
-    plain = all(part is None or part.pure for part in ranges)
-    members = None if plain else state.columns.members(rows, keys)
-    others = None if members is None else ~members
+    all_pure = all(part is None or part.pure for part in ranges)
+    members = None if all_pure else state.columns.members(rows, keys)
+    non_members = None if members is None else ~members
     span = rest = None
     if groups.span is not None:
         span = make_key_group(groups.span, slice_mask(mask, groups.span), members, dtype)
     if groups.rest is not None:
-        rest = make_key_group(groups.rest, slice_mask(mask, groups.rest), others, dtype)
+        rest = make_key_group(groups.rest, slice_mask(mask, groups.rest), non_members, dtype)
     part = groups.prompt_span
     prompt_span = span
     if part is None:
@@ -204,10 +206,10 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
     return attended.output.reshape(inputs.query.shape)
 
 
-def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
+def _trace_single_query(state: PassState, inputs: LayerInputs) -> Tensor:
     """Computes unsteered attention of one query per row, [B, H, 1, D], and records the mass."""
     mask = None if inputs.mask is None else whole_mask(state, inputs, inputs.query.dtype)
-    output, lse = attend_one(inputs, mask)
+    output, lse = attend_single_query(inputs, mask)
     share = _prompt_span_share(inputs, _get_plan(state, inputs).prompt_span, lse)
     state.record_mass(share[..., 0].float())
     return output

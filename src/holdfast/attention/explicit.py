@@ -53,20 +53,20 @@ def attend_explicitly(
     key = inputs.key
     value = inputs.value
     block = max(1, _MAX_SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
-    groups = None if state is None else _KeyMasks.of(state, query, key)
+    masks = None if state is None else _KeyMasks.of(state, query, key)
     outputs = []
     for start in range(0, query.shape[2], block):
         scores = _compute_scores(inputs, extras, start, start + block)
         sink = extras.sinks
         if sink is not None and sink.shape[2] > 1:
             sink = sink[..., start : start + block]
-        if state is not None and groups is not None and state.steering.touches(layer):
-            scores = scores + _score_change(state, layer, scores, groups, sink)
+        if state is not None and masks is not None and state.steering.touches(layer):
+            scores = scores + _score_change(state, layer, scores, masks, sink)
         weights = _softmax(scores, sink)
         mixed = weights.to(value.dtype).unflatten(1, (key.shape[1], -1)).flatten(2, 3) @ value
         outputs.append(mixed.unflatten(2, (-1, scores.shape[2])).flatten(1, 2))
-    if state is not None and groups is not None and state.steering.trace:
-        state.record_mass((weights[:, :, -1] * groups.span[:, :, 0]).sum(-1).float())
+    if state is not None and masks is not None and state.steering.trace:
+        state.record_mass((weights[:, :, -1] * masks.span[:, :, 0]).sum(-1).float())
     return torch.cat(outputs, 2)
 
 
@@ -105,7 +105,7 @@ class _KeyMasks:
 
     @classmethod
     def of(cls, state: PassState, query: Tensor, key: Tensor) -> _KeyMasks:
-        """Finds the groups of a layer's keys."""
+        """Makes the masks of a layer's keys."""
         rows = query.shape[0]
         keys = key.shape[2]
         span = state.columns.span(rows, keys)
@@ -115,19 +115,19 @@ class _KeyMasks:
 
 
 def _score_change(
-    state: PassState, layer: int, scores: Tensor, groups: _KeyMasks, sink: Tensor | None
+    state: PassState, layer: int, scores: Tensor, masks: _KeyMasks, sink: Tensor | None
 ) -> Tensor:
     """Computes the change of the scores, [B, H, q, K], that results in the methods' masses."""
-    span = _log_mass(scores, groups.span)
-    generated = _log_mass(scores, groups.generated)
-    rest = _log_mass(scores, ~groups.span & ~groups.generated)
+    span = _log_mass(scores, masks.span)
+    generated = _log_mass(scores, masks.generated)
+    rest = _log_mass(scores, ~masks.span & ~masks.generated)
     if sink is not None:
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
     methods = state.steering.method_sequence(layer, scores)
     moved_span, moved_generated = methods.shift_log_masses(span, generated, rest)
     on_span = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None]
     on_generated = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
-    return on_span * groups.span + on_generated * groups.generated
+    return on_span * masks.span + on_generated * masks.generated
 
 
 def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
@@ -150,11 +150,11 @@ def record_trace(
     query = inputs.query
     keys = inputs.key.shape[2]
     mask = inputs.mask
-    if state.last is not None:
-        queries = state.last.to(query.device)
+    if state.last_queries is not None:
+        queries = state.last_queries.to(query.device)
     else:
         queries = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
-    if not state.has_recorded or (state.last is not None and query.shape[2] > 1):
+    if not state.has_recorded or (state.last_queries is not None and query.shape[2] > 1):
         state.record_mass(_mass_at(state, layer, inputs, extras, queries))
     uniform = state.shared(
         "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, queries)
@@ -184,10 +184,10 @@ def _mass_at(
     )
     extras = ScoreExtras(extras.softcap, select(extras.bias), select(extras.sinks))
     scores = _compute_scores(last_only, extras, 0, 1)
-    groups = _KeyMasks.of(state, query, key)
+    masks = _KeyMasks.of(state, query, key)
     if state.steering.touches(layer):
-        scores = scores + _score_change(state, layer, scores, groups, extras.sinks)
-    return (_softmax(scores, extras.sinks) * groups.span)[:, :, 0].sum(-1).float()
+        scores = scores + _score_change(state, layer, scores, masks, extras.sinks)
+    return (_softmax(scores, extras.sinks) * masks.span)[:, :, 0].sum(-1).float()
 
 
 def _uniform_at(

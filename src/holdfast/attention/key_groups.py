@@ -91,17 +91,17 @@ class Extent:
             all_keys = KeyRange(0, last - first, pure=True)
             return Groups(None, all_keys, None, never_empty=False)
         comes_first = self.pure and prompt_span.start == 0  # so that the rest is in one piece
-        rest = _range(prompt_span.stop if comes_first else 0, last - first, comes_first)
+        rest = _range_or_none(prompt_span.stop if comes_first else 0, last - first, comes_first)
         return Groups(prompt_span, rest, prompt_span, self._never_empty(first, last))
 
-    def groups_by_row(self, firsts: Sequence[int], keys: int) -> Groups:
+    def groups_by_row(self, first_columns: Sequence[int], keys: int) -> Groups:
         """Returns the groups in `keys` keys that start at a different column in each row."""
         prompt_span = None
         if self.stop:
-            start = max(0, self.start - max(firsts))
-            stop = min(keys, self.stop - min(firsts))
-            prompt_span = _range(start, stop, pure=False)
-        rows = zip(firsts, self.first_generated, self.includes_generated, strict=True)
+            start = max(0, self.start - max(first_columns))
+            stop = min(keys, self.stop - min(first_columns))
+            prompt_span = _range_or_none(start, stop, pure=False)
+        rows = zip(first_columns, self.first_generated, self.includes_generated, strict=True)
         sees_reply = any(includes and first + keys > start for first, start, includes in rows)
         span = KeyRange(0, keys, pure=False) if sees_reply else prompt_span
         rest = KeyRange(0, keys, pure=span is None)
@@ -121,7 +121,7 @@ class Extent:
         no_reply_in_rest = all(column >= rest_stop for column in self.first_generated)
         return Groups(
             KeyRange(span_start - first, last - first, in_order and no_rest),
-            _range(rest_start - first, rest_stop - first, in_order and no_reply_in_rest),
+            _range_or_none(rest_start - first, rest_stop - first, in_order and no_reply_in_rest),
             self._prompt_span(first, last),
             self._never_empty(first, last),
         )
@@ -130,7 +130,7 @@ class Extent:
         """Returns the range of the span without generated tokens."""
         start = max(self.start, first)
         stop = min(self.stop, last)
-        return _range(start - first, stop - first, self.pure)
+        return _range_or_none(start - first, stop - first, self.pure)
 
     def _never_empty(self, first: int, last: int) -> bool:
         """Whether the columns alone show that every row has keys of both groups."""
@@ -141,7 +141,7 @@ class Extent:
         return self.in_every_row and self.start >= first and has_rest
 
 
-def _range(start: int, stop: int, pure: bool) -> KeyRange | None:
+def _range_or_none(start: int, stop: int, pure: bool) -> KeyRange | None:
     """Makes a range of keys; None if it is empty."""
     return KeyRange(start, stop, pure) if start < stop else None
 

@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-from holdfast.attention.decode_step import attend_one, steer_step, step_kernel
+from holdfast.attention.decode_step import attend_single_query, steer_step, step_kernel
 from holdfast.attention.explicit import (
     NO_EXTRAS,
     ScoreExtras,
@@ -28,7 +28,7 @@ from holdfast.attention.explicit import (
 )
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
 from holdfast.attention.key_groups import Starts, to_additive
-from holdfast.attention.merge import MAX_MASK_ELEMENTS, move_several
+from holdfast.attention.merge import MAX_MASK_ELEMENTS, move_queries
 from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import PASS, Pass, PassState
 from holdfast.attention.plain_attention import IMPLEMENTATION, plain_attention, plain_name
@@ -214,7 +214,7 @@ def _attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor 
     """Computes the steered output, [B, H, Q, D]; None if nothing is moved."""
     if inputs.query.shape[2] == 1:
         return steer_step(state, layer, inputs)
-    return move_several(state, layer, inputs) if state.steering.touches(layer) else None
+    return move_queries(state, layer, inputs) if state.steering.touches(layer) else None
 
 
 def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
@@ -224,15 +224,15 @@ def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
     decode steps: there SDPA repeats shared keys if there is a mask, and otherwise may plan a new
     kernel for every number of keys.
     """
-    step = query.shape[2] == 1
+    is_step = query.shape[2] == 1
     on_cpu = query.device.type == "cpu"
     if on_cpu and query.shape[1] == key.shape[1]:
         return False
     if isinstance(mask, Tensor):
-        small = step or (on_cpu and mask.numel() <= MAX_MASK_ELEMENTS)
-        if mask.ndim != 4 or mask.shape[1] != 1 or not small:
+        is_small = is_step or (on_cpu and mask.numel() <= MAX_MASK_ELEMENTS)
+        if mask.ndim != 4 or mask.shape[1] != 1 or not is_small:
             return False
-    elif mask is not None or not step:
+    elif mask is not None or not is_step:
         return False
     return is_fused(query, key, value) and (on_cpu or step_kernel(query) is not None)
 
@@ -245,7 +245,7 @@ def _attend_plainly(inputs: LayerInputs) -> Tensor:
         return kernel(inputs)[0]
     bias = None if mask is None else to_additive(mask, query.dtype)
     if query.shape[2] == 1:
-        return attend_one(inputs, bias).output
+        return attend_single_query(inputs, bias).output
     return attend(query, inputs.key, inputs.value, bias, inputs.scaling).output
 
 
@@ -269,8 +269,8 @@ def holdfast_mask(**kwargs: Any) -> Tensor | None:
         if "allow_is_bidirectional_skip" not in kwargs:  # with it, the keys come from an encoder
             q_length = int(kwargs.get("q_length", 0))
             kv_length = int(kwargs.get("kv_length", 0))
-            first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
-            current.state.report_keys(kwargs.get("q_offset", 0), q_length, first, kv_length)
+            kv_offset = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
+            current.state.report_keys(kwargs.get("q_offset", 0), q_length, kv_offset, kv_length)
     if current is not None and current.positions is not None:
         return _mask_by_positions(current, name, **kwargs)
     return ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)  # type: ignore[no-any-return]
@@ -299,13 +299,13 @@ def _mask_by_positions(
     starts = _starts_of(current, kv_length)
     assert positions is not None
     rows = torch.arange(len(positions), device=positions.device)[:, None, None, None]
-    first = kv_offset if starts is None else starts.on_device[:, :, None, None]
-    keys = torch.arange(kv_length, device=positions.device)[None, None, None] + first
-    seen = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
-    seen = seen.expand(len(positions), 1, positions.shape[1], kv_length)
+    first_key = kv_offset if starts is None else starts.on_device[:, :, None, None]
+    keys = torch.arange(kv_length, device=positions.device)[None, None, None] + first_key
+    visible = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
+    visible = visible.expand(len(positions), 1, positions.shape[1], kv_length)
     if plain != "eager":
-        return seen
-    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
+        return visible
+    return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
 
 
 AttentionInterface.register(IMPLEMENTATION, holdfast_attention)

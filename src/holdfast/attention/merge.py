@@ -53,7 +53,7 @@ class Block:
     causal: bool = False
 
 
-def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
+def move_queries(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Computes steered attention, [B, H, Q, D], of several queries; None if nothing is moved."""
     queries = inputs.query.shape[2]
     groups = state.columns.groups(inputs.key.shape[2])
@@ -164,28 +164,32 @@ def _attend_apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Ten
     start = span.start
     stop = span.stop
     part = KeyGroup(start, stop)
-    first = replace(
+    up_to_span = replace(
         inputs,
         query=inputs.query[:, :, :stop],
         key=inputs.key[:, :, :stop],
         value=inputs.value[:, :, :stop],
     )
     scaling = inputs.scaling
-    output, lse = attend(first.query, first.key, first.value, None, scaling, causal=True)
-    output = _move(shift, first, output, lse, [Block(start, stop, part, causal=True)], None)
+    output, lse = attend(
+        up_to_span.query, up_to_span.key, up_to_span.value, None, scaling, causal=True
+    )
+    output = _move(shift, up_to_span, output, lse, [Block(start, stop, part, causal=True)], None)
     key, value = (_drop_part(part, states) for states in (inputs.key, inputs.value))
     rest_queries = inputs.query[:, :, stop - start :]
     rest, rest_lse = attend(rest_queries, key, value, None, scaling, causal=True)
-    behind = inputs.query[:, :, stop:]
-    attended, span_lse = attend(behind, part.of(inputs.key), part.of(inputs.value), None, scaling)
+    after_span = inputs.query[:, :, stop:]
+    attended, span_lse = attend(
+        after_span, part.of(inputs.key), part.of(inputs.value), None, scaling
+    )
     mass = shift.mass(span_lse - rest_lse[:, :, start:])
     return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)
 
 
 def _drop_part(part: KeyGroup, states: Tensor) -> Tensor:
     """Removes a part from keys or values; returns a view if the part comes first."""
-    behind = states[:, :, part.stop :]
-    return torch.cat([states[:, :, : part.start], behind], 2) if part.start else behind
+    after = states[:, :, part.stop :]
+    return torch.cat([states[:, :, : part.start], after], 2) if part.start else after
 
 
 def _get_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:

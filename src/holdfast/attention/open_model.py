@@ -19,7 +19,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.cache_origins import cache_of, cached_tokens, claim_cache, mark_cache
+from holdfast.attention.cache_origins import (
+    cache_of,
+    cached_tokens,
+    claim_cache,
+    is_filled_under,
+    mark_cache,
+)
 from holdfast.attention.pass_refusals import (
     refuse_checkpointing,
     refuse_mixed_lengths,
@@ -33,7 +39,7 @@ from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steered_block import Steered, current_scope
 from holdfast.errors import UsageError
-from holdfast.states.edits import EditGroup, edits_of_pass, tokens_in
+from holdfast.states.edits import EditGroup, edits_in_block, tokens_in
 from holdfast.states.hooks import edit_states
 
 LOCK = threading.RLock()
@@ -127,7 +133,7 @@ class OpenModel:
             with edit_states(model, edits):
                 output = plain(*args, **kwargs)
                 filled = cache_of(output)
-                self._finish(block_pass, cache if filled is None else filled)
+                self._record_pass(block_pass, cache if filled is None else filled)
         finally:
             PASS.reset(token)
             self._end_pass(block_pass.block)
@@ -139,7 +145,9 @@ class OpenModel:
         """Checks that a pass fits the block; returns the edits of its states."""
         origin = None if block_pass.block is None else block_pass.block.origin
         state = block_pass.state
-        continues = claim_cache(cache_of(arguments), origin, self.name)
+        cache = cache_of(arguments)
+        continues = is_filled_under(cache, origin)
+        claim_cache(cache, origin, self.name)
         if origin is None or state is None:
             return []
         config = model.config.get_text_config()
@@ -150,12 +158,12 @@ class OpenModel:
                 state.steering, arguments, config, columns_before, is_first=block_pass.is_first
             )
         if state.steering.trace:
-            state.last = _last_queries(arguments)
+            state.last_queries = _last_queries(arguments)
         refuse_mixed_lengths(RotaryLengths.of(config), arguments, self.name)
         refuse_checkpointing(model)
-        return edits_of_pass(origin.compiled, origin.span, arguments, columns_before)
+        return edits_in_block(origin.methods_by_row, origin.span, arguments, columns_before)
 
-    def _finish(self, block_pass: _BlockPass, cache: Any) -> None:
+    def _record_pass(self, block_pass: _BlockPass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""
         block = block_pass.block
         state = block_pass.state
@@ -225,28 +233,28 @@ class OpenModel:
             self.restore()
 
 
-def _columns_before(state: PassState, given: Mapping[str, Any], continues: bool) -> int:
+def _columns_before(state: PassState, arguments: Mapping[str, Any], continues: bool) -> int:
     """Returns the number of columns before a pass.
 
     Args:
         state: of the pass.
-        given: the arguments of the pass, by name.
+        arguments: of the pass, by name.
         continues: whether its cache was filled in this block.
     """
-    if (ids := tokens_in(given)) is None:
+    if (ids := tokens_in(arguments)) is None:
         return 0
     if continues and ids.shape[1] == 1:  # a step; asking the cache might wait for the device
         return state.steering.span.shape[1]
-    return cached_tokens(cache_of(given))
+    return cached_tokens(cache_of(arguments))
 
 
-def _last_queries(given: Mapping[str, Any]) -> Tensor | None:
+def _last_queries(arguments: Mapping[str, Any]) -> Tensor | None:
     """Finds the last query of each row that is not padding, int64 [row].
 
     Returns None if all rows end together, as they do in a step of one token.
     """
-    ids = tokens_in(given)
-    mask = given.get("attention_mask")
+    ids = tokens_in(arguments)
+    mask = arguments.get("attention_mask")
     if ids is None or not isinstance(mask, Tensor) or mask.ndim != 2:
         return None
     queries = ids.shape[1]

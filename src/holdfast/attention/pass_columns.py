@@ -89,7 +89,7 @@ class PassColumns:
         """
         width = self.steering.span.shape[1]
         tokens = self._tokens if self._first_columns else keys
-        if tokens is not None and not self.steering.follows and tokens < width:
+        if tokens is not None and not self.steering.covers_pass and tokens < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {tokens}; give a mask of the"
                 " whole prompt, and forward it at once.",
@@ -105,16 +105,16 @@ class PassColumns:
                 f" {'another number of' if tokens is None else tokens} tokens, so its keys are not"
                 " tokens and cannot be steered; use prompt methods."
             )
-        return max(0, width - keys) if self.steering.follows else 0
+        return max(0, width - keys) if self.steering.covers_pass else 0
 
     def has_generated(self, keys: int) -> bool:
         """Whether any key is a generated token that some method counts as the span."""
         steering = self.steering
         generated = steering.first_generated
         first = self.first_column(keys)
-        firsts = first.columns if isinstance(first, Starts) else [first] * len(generated)
-        rows = zip(firsts, generated, steering.includes_generated, strict=True)
-        return any(included and start < first + keys for first, start, included in rows)
+        first_columns = first.columns if isinstance(first, Starts) else [first] * len(generated)
+        rows = zip(first_columns, generated, steering.includes_generated, strict=True)
+        return any(included and start < column + keys for column, start, included in rows)
 
     def agrees_on_groups(self, keys: int) -> bool:
         """Whether all methods of each row agree on which keys are the span and which the rest."""

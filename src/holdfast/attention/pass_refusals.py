@@ -136,7 +136,7 @@ def refuse_mixed_lengths(rotary: RotaryLengths, arguments: Mapping[str, Any], na
     if rotary.switch is None or not isinstance(mask, Tensor) or mask.ndim != 2 or len(mask) == 1:
         return
     lengths = sorted((mask != 0).sum(1).tolist())
-    if lengths[-1] not in rotary.like(lengths[0]):
+    if lengths[-1] not in rotary.lengths_like(lengths[0]):
         raise Unsteerable(
             f"The rows of this pass have {lengths[0]} to {lengths[-1]} tokens, but the rotary"
             f" factors of {name} ({rotary.name}) change beyond {rotary.switch}, and transformers"

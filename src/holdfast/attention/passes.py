@@ -47,7 +47,7 @@ class PassState:
     passes: list[PassMasses] = field(default_factory=list)  # the passes so far, in order
     # per row, the query whose mass is recorded, as padding may follow it; None: the last query of
     # every row
-    last: Tensor | None = None
+    last_queries: Tensor | None = None
     entered: set[int] = field(default_factory=set)  # the layers reached so far
     columns: PassColumns = field(init=False)  # of the latest pass
     # what the layers of the latest pass share; see `shared`
@@ -81,9 +81,9 @@ class PassState:
         Some models call this twice for the same layer.
         """
         self.entered.add(layer)
-        again = layer == self._layer and not self._masks_made
+        is_repeated_call = layer == self._layer and not self._masks_made
         self._masks_made = False
-        if not (again or layer > self._layer) or not self.passes:
+        if not (is_repeated_call or layer > self._layer) or not self.passes:
             self.passes.append(PassMasses())
             self._shared.clear()
         self._layer = layer

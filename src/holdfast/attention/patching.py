@@ -42,6 +42,7 @@ from holdfast.attention.steered_block import Steered, enter_scope
 from holdfast.errors import Unsteerable, UsageError
 
 _WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")
+# cross-attention by its class or its name: BertCrossAttention, encoder_attn
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
 _HOOK_KEY = -1  # the key of our hook in a module; PyTorch's keys count from 0
 # per model, the origins of caches that were filled in its blocks and still exist

@@ -48,7 +48,7 @@ class RotaryLengths:
         """The kind of rotary factors, for messages."""
         return "dynamic NTK" if self.grows else "longrope"
 
-    def like(self, length: int) -> range:
+    def lengths_like(self, length: int) -> range:
         """Returns the text lengths that have the same factors as this length."""
         if self.switch is None:
             return EVERY_LENGTH

@@ -112,7 +112,9 @@ async def converse(
                 await _run_dialog(client)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget(DialogThread(view, pairing.number))
-            if not breaker.hold_back(pairing.number, dialog):
+            if breaker.has_failed(pairing.number):
+                breaker.hold_back(dialog)
+            else:
                 await save(dialog)
             replies.ended()
 

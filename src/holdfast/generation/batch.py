@@ -13,7 +13,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.attention import BatchSteering, Starts
 from holdfast.generation.token_requests import TokenSequence
-from holdfast.states.edits import EditedRow, EditGroup, edits_of
+from holdfast.states.edits import EditedRow, EditGroup, group_edits
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class SequenceGroup:
     @cached_property
     def steering(self) -> BatchSteering | None:
         """The steering of attention; None if no sequence moves or traces it."""
-        methods = [sequence.prompt.compiled for sequence in self.sequences]
+        methods = [sequence.prompt.pass_methods for sequence in self.sequences]
         trace = any(sequence.trace for sequence in self.sequences)
-        if not (trace or any(compiled.attention for compiled in methods)):
+        if not (trace or any(row.attention for row in methods)):
             return None
         spans = [sequence.span for sequence in self.sequences]
         span = pad_sequence(spans, batch_first=True).to(self.device)
@@ -57,7 +57,7 @@ class SequenceGroup:
         if not any(sequence.generated for sequence in self.sequences):
             # columns after a shorter prompt are no reply
             prompt_lens = [max(prompt_lens)] * len(prompt_lens)
-        return BatchSteering(span, methods, trace, prompt_lens, follows=False)
+        return BatchSteering(span, methods, trace, prompt_lens, covers_pass=False)
 
 
 def batch_of(
@@ -87,9 +87,9 @@ def batch_of(
         positions[:, 0] = torch.tensor(num_computed)
     else:
         for row, (tokens, start) in enumerate(zip(new_tokens, num_computed, strict=True)):
-            first = width - len(tokens)
-            ids[row, first:] = torch.tensor(tokens)
-            positions[row, first:] = torch.arange(start, start + len(tokens))
+            padding = width - len(tokens)
+            ids[row, padding:] = torch.tensor(tokens)
+            positions[row, padding:] = torch.arange(start, start + len(tokens))
     ids, positions = on_host.to(device)  # in one transfer
     return Batch(
         ids=ids,
@@ -99,30 +99,30 @@ def batch_of(
         steering=group.steering,
         cache=cache,
         num_logits=num_logits,
-        edits=_edits_of(sequences, num_computed, width, device),
+        edits=_find_edits(sequences, num_computed, width, device),
     )
 
 
-def _edits_of(
+def _find_edits(
     sequences: Sequence[TokenSequence],
     num_computed: Sequence[int],
     width: int,
     device: torch.device,
 ) -> list[EditGroup]:
-    """The edits of a pass that forwards the pending tokens of each sequence."""
+    """Finds the edits of a pass that forwards the pending tokens of each sequence."""
     rows = []
-    if any(sequence.prompt.compiled.states for sequence in sequences):
+    if any(sequence.prompt.pass_methods.states for sequence in sequences):
         for sequence, start in zip(sequences, num_computed, strict=True):
             prompt = sequence.prompt
             num_new = len(sequence) - start
             rows.append(
                 EditedRow(
-                    compiled=prompt.compiled,
-                    first=start,
+                    pass_methods=prompt.pass_methods,
+                    start=start,
                     num_tokens=num_new,
                     padding=width - num_new,
                     span=sequence.span,
                     prompt_len=len(prompt.token_ids),
                 )
             )
-    return edits_of(rows, width, device)
+    return group_edits(rows, width, device)

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.cpu_threads import one_thread
-from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
-from holdfast.generation.logits import StepOutputs, constrain, process
+from holdfast.generation.drawing import DrawnToken, draw_or_error, log_probabilities
+from holdfast.generation.logits import StepOutputs, apply_processors, constrain
 from holdfast.generation.memory import ran_out_of_memory, release_freed_memory
 from holdfast.generation.model_runner import ModelRunner, Output
 from holdfast.generation.prefix_cache import PrefixCache
@@ -71,11 +71,11 @@ class _SlotGroup:
         uniform = output.uniform
         if len(states) == len(self.slots):  # one slot per request, in order
             return StepOutputs(states, logits, logits[:0], mass, uniform)
-        first = [rows[0] for rows in self._rows_of.values()]
-        second = [rows[1] for rows in self._rows_of.values() if len(rows) > 1]
-        mass = None if mass is None else mass[first]
-        uniform = None if uniform is None else uniform[first]
-        return StepOutputs(states, logits[first], logits[second], mass, uniform)
+        first_rows = [rows[0] for rows in self._rows_of.values()]
+        second_rows = [rows[1] for rows in self._rows_of.values() if len(rows) > 1]
+        mass = None if mass is None else mass[first_rows]
+        uniform = None if uniform is None else uniform[first_rows]
+        return StepOutputs(states, logits[first_rows], logits[second_rows], mass, uniform)
 
 
 class Decoder:
@@ -95,8 +95,8 @@ class Decoder:
         self.prefix_cache = prefix_cache
         self.slots = runner.slots()
         self._owners: list[_SlotOwner] = []  # by slot
-        # all slots, for the next step; None after a request joined or left
-        self._step_group: _SlotGroup | None = None
+        # for the next `decode`; None after a request joined or left
+        self._all_slots: _SlotGroup | None = None
         self._small = runner.small
         self._releases_memory = runner.device.type == "cpu" and not runner.small
         # since freed memory was given back
@@ -108,29 +108,29 @@ class Decoder:
         return len(self._owners)
 
     @torch.inference_mode()
-    def admit(self, states: Sequence[RequestState]) -> list[RequestState]:
+    def prefill(self, states: Sequence[RequestState]) -> list[RequestState]:
         """Prefills requests and draws their first tokens; returns those that end with them."""
         self._release_memory()
-        first = len(self._owners)
+        first_slot = len(self._owners)
         self._open_slots(states)
-        self._step_group = None
-        self._forward_beginnings(first)
-        ended = self._forward_and_draw(self._group(range(first, len(self._owners))))
+        self._all_slots = None
+        self._forward_beginnings(first_slot)
+        ended = self._forward_and_draw(self._group(range(first_slot, len(self._owners))))
         for state in states:
             if state not in ended:
                 self._share(state)
         return ended
 
     @torch.inference_mode()
-    def step(self) -> list[RequestState]:
+    def decode(self) -> list[RequestState]:
         """Forwards one token of every sequence and draws the next; returns requests that end."""
         self._release_memory()
         with one_thread() if self._small else nullcontext():
             for state, _ in self._owners:
                 state.forwarded += 1
-            if self._step_group is None:
-                self._step_group = self._group(range(len(self._owners)))
-            return self._forward_and_draw(self._step_group)
+            if self._all_slots is None:
+                self._all_slots = self._group(range(len(self._owners)))
+            return self._forward_and_draw(self._all_slots)
 
     @torch.inference_mode()
     def remove(self, state: RequestState) -> None:
@@ -172,16 +172,16 @@ class Decoder:
                 self._owners.append(_SlotOwner(state, number))
             state.reused = [()] * len(state.sequences)
 
-    def _forward_beginnings(self, first: int) -> None:
+    def _forward_beginnings(self, first_slot: int) -> None:
         """If the runner splits prompts, forwards shared prompts up to their last token.
 
-        Only the slots from `first` on are considered.
+        Only the slots from `first_slot` on are considered.
         """
         if self.prefix_cache is None or not self.runner.splits_prompts:
             return
         slots = []
         beginnings = []
-        for slot, owner in enumerate(self._owners[first:], first):
+        for slot, owner in enumerate(self._owners[first_slot:], first_slot):
             beginning = owner.sequence.without_last()
             if owner.state.request.shares_kv and len(beginning) > self.slots.lengths[slot]:
                 slots.append(slot)
@@ -258,21 +258,22 @@ class Decoder:
             self.slots.commit(slots, [len(owner.sequence) for owner in group.owners])
         return output
 
-    def _draw(self, step: StepOutputs) -> list[RequestState]:
+    def _draw(self, outputs: StepOutputs) -> list[RequestState]:
         """Draws a token for every request; returns the requests that end with it."""
-        processed = process(step)
-        if step.mass is not None and step.uniform is not None:
-            for state, mass, uniform in zip(step.requests, step.mass, step.uniform, strict=True):
+        requests = outputs.requests
+        processed = apply_processors(outputs)
+        if outputs.mass is not None and outputs.uniform is not None:
+            for state, mass, uniform in zip(requests, outputs.mass, outputs.uniform, strict=True):
                 state.masses.append(TokenMass(mass, uniform))
-        constrained = constrain(step.requests, processed.logits)
+        constrained = constrain(requests, processed.logits)
         errors = constrained.errors | processed.errors
-        samplings = [state.request.sampling for state in step.requests]
-        random_numbers = [state.next_random for state in step.requests]
-        drawn = draw_or_fail(constrained.logits, samplings, random_numbers)
+        samplings = [state.request.sampling for state in requests]
+        random_numbers = [state.next_random for state in requests]
+        drawn = draw_or_error(constrained.logits, samplings, random_numbers)
         tokens = [errors.get(index, token) for index, token in enumerate(drawn)]
-        _record_log_probabilities(step.requests, tokens, processed.logits)
+        _record_log_probabilities(requests, tokens, processed.logits)
         ended = []
-        for state, token in zip(step.requests, tokens, strict=True):
+        for state, token in zip(requests, tokens, strict=True):
             if reason := state.add(token, self.stop_ids):
                 state.finish(reason, self._copy_kv(state) if state.request.keep else ())
                 if state.error is None:
@@ -320,7 +321,7 @@ class Decoder:
                 self._owners.pop()
                 self._num_closed += 1
         if states:
-            self._step_group = None
+            self._all_slots = None
             self.slots.shrink()
             if not self._owners:  # no pass may follow
                 self._release_memory()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -50,6 +51,26 @@ def uniforms(seed: int, count: int) -> list[float]:
     return numbers
 
 
+class _DrawSettings(NamedTuple):
+    """The settings of each row's draw, float64 [row, 1] on the device."""
+
+    temperatures: Tensor
+    top_ps: Tensor
+    quantiles: Tensor  # random numbers in [0, 1)
+
+    @classmethod
+    def of(
+        cls, samplings: Sequence[Sampling], numbers: Sequence[float], device: torch.device
+    ) -> _DrawSettings:
+        """Copies the settings to a device, in one transfer."""
+        columns = [
+            [sampling.temperature or 1.0 for sampling in samplings],
+            [sampling.top_p if sampling.temperature else _GREEDY for sampling in samplings],
+            list(numbers),
+        ]
+        return cls(*torch.tensor(columns, dtype=torch.float64)[..., None].to(device))
+
+
 def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]) -> list[int]:
     """Draws one token per row by inverting the cumulative distribution of its nucleus.
 
@@ -64,12 +85,12 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     Returns:
         A token per row; `NOT_FINITE` for a row with a logit of NaN or +inf, or with only -inf.
     """
-    size = max(1, _LOGITS_PER_GROUP // logits.shape[-1])
-    if logits.device.type != "cpu" or len(samplings) <= size:
+    group_size = max(1, _LOGITS_PER_GROUP // logits.shape[-1])
+    if logits.device.type != "cpu" or len(samplings) <= group_size:
         return _draw_together(logits, samplings, numbers)
     tokens: list[int] = []
-    for first in range(0, len(samplings), size):
-        group = slice(first, first + size)
+    for start in range(0, len(samplings), group_size):
+        group = slice(start, start + group_size)
         tokens += _draw_together(logits[group], samplings[group], numbers[group])
     return tokens
 
@@ -78,35 +99,25 @@ def _draw_together(
     logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
 ) -> list[int]:
     """Draws one token per row, with all rows at once."""
-    parameters = torch.tensor(
-        [
-            (
-                sampling.temperature or 1.0,
-                sampling.top_p if sampling.temperature else _GREEDY,
-                number,
-            )
-            for sampling, number in zip(samplings, numbers, strict=True)
-        ],
-        dtype=torch.float64,
-    ).to(logits.device)
+    settings = _DrawSettings.of(samplings, numbers, logits.device)
     blocks = _split_into_blocks(logits)
     size = logits.shape[-1]
     highest = blocks.amax(-1)
     ids = _find_likeliest(blocks, highest, min(_NUM_LIKELIEST, size))
     # in place, because passes over a large vocabulary take most of the time
-    blocks.sub_(highest.amax(-1)[:, None, None]).div_(parameters[:, :1, None].float())
+    blocks.sub_(highest.amax(-1)[:, None, None]).div_(settings.temperatures[..., None].float())
     probabilities = blocks.flatten(1)[:, :size].softmax(-1)
     # if all but a few tokens are forbidden, some ids lie beyond the vocabulary
     likeliest = probabilities.gather(1, ids.clamp(max=size - 1)) * (ids < size)
-    tokens: list[int] = _draw_from_likeliest(likeliest, ids, parameters, size).tolist()
+    tokens: list[int] = _draw_from_likeliest(likeliest, ids, settings, size).tolist()
     for row, token in enumerate(tokens):
         if token == _UNDECIDED:
-            _, top_p, number = parameters[row].tolist()
-            tokens[row] = _draw_from_all(probabilities[row], top_p, number)
+            top_p = float(settings.top_ps[row])
+            tokens[row] = _draw_from_all(probabilities[row], top_p, numbers[row])
     return tokens
 
 
-def draw_or_fail(
+def draw_or_error(
     logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
 ) -> list[DrawnToken]:
     """Draws like `draw`, but returns an error instead of `NOT_FINITE`."""
@@ -122,14 +133,13 @@ def log_probabilities(
     of_drawn = log_probs.gather(-1, torch.tensor(tokens, device=log_probs.device)[:, None])
     top, ids = log_probs.topk(max(counts))
     width = top.shape[-1]
-    read = torch.cat(
-        [of_drawn.double(), top.double(), ids.double()], -1
-    ).tolist()  # float64 keeps ids exact
-    read_rows = []
-    for (drawn, *row), count in zip(read, counts, strict=True):
+    # in one transfer; float64 keeps ids exact
+    rows = torch.cat([of_drawn.double(), top.double(), ids.double()], -1).tolist()
+    values = []
+    for (drawn, *row), count in zip(rows, counts, strict=True):
         likeliest = zip(map(int, row[width : width + count]), row[:count], strict=True)
-        read_rows.append(LogProbability(drawn, tuple(likeliest)))
-    return read_rows
+        values.append(LogProbability(drawn, tuple(likeliest)))
+    return values
 
 
 def _split_into_blocks(logits: Tensor) -> Tensor:
@@ -159,7 +169,9 @@ def _find_likeliest(blocks: Tensor, highest: Tensor, count: int) -> Tensor:
     return block_ids.gather(1, indices // _BLOCK) * _BLOCK + indices % _BLOCK
 
 
-def _draw_from_likeliest(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Tensor:
+def _draw_from_likeliest(
+    likeliest: Tensor, ids: Tensor, settings: _DrawSettings, size: int
+) -> Tensor:
     """Draws each row's token at its random quantile of the nucleus, int64 [row].
 
     If the likeliest tokens do not cover the nucleus, its total mass is known only within bounds.
@@ -169,26 +181,25 @@ def _draw_from_likeliest(likeliest: Tensor, ids: Tensor, parameters: Tensor, siz
     Args:
         likeliest: the probabilities of the likeliest tokens, in any order, [row, token].
         ids: [row, token].
-        parameters: temperature, nucleus and random number of each row, float64 [row, 3].
+        settings: of each row's draw; the temperature is already applied.
         size: the size of the vocabulary.
     """
-    top_p = parameters[:, 1:2]
-    number = parameters[:, 2:]
+    _, top_p, quantile = settings
     # by probability and then by id; positive floats sort like their bits
     order = ((likeliest.view(torch.int32).long() << 32) - ids).argsort(-1, descending=True)
     likeliest = likeliest.gather(-1, order)
     ids = ids.gather(-1, order)
     cumulated = likeliest.cumsum(-1, dtype=torch.float64)
     kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
-    index = _index_at(number * kept[:, -1:], kept)
+    index = _index_at(quantile * kept[:, -1:], kept)
     if likeliest.shape[-1] < size:
         # topk breaks ties with the last token arbitrarily, so such tokens do not count
         last = likeliest[:, -1:]
         counted = likeliest > last
         uncovered = (likeliest * counted).sum(-1, keepdim=True, dtype=torch.float64) < top_p
         # the nucleus ends within one token after `top_p`, and no other is likelier than the last
-        lowest = _index_at(number * top_p.clamp(max=1 - _ROUNDING), kept)
-        highest = _index_at(number * (top_p + last).clamp(max=1 + _ROUNDING), kept)
+        lowest = _index_at(quantile * top_p.clamp(max=1 - _ROUNDING), kept)
+        highest = _index_at(quantile * (top_p + last).clamp(max=1 + _ROUNDING), kept)
         certain = (lowest == highest) & (lowest < counted.sum(-1, keepdim=True))
         tokens = ids.gather(-1, torch.where(uncovered, lowest, index))
         tokens = tokens.masked_fill(uncovered & ~certain, _UNDECIDED)[:, 0]
@@ -207,7 +218,7 @@ def _index_at(mass: Tensor, cumulated: Tensor) -> Tensor:
     return (cumulated <= mass).sum(-1, keepdim=True).clamp(max=cumulated.shape[-1] - 1)
 
 
-def _draw_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
+def _draw_from_all(probabilities: Tensor, top_p: float, quantile: float) -> int:
     """Draws a row's token from its whole vocabulary, for a nucleus of any size.
 
     Sorting a vocabulary of 152,000 tokens would take a good part of a small model's step.
@@ -217,7 +228,7 @@ def _draw_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
     Args:
         probabilities: float32 [vocabulary], finite.
         top_p: the mass of the nucleus.
-        number: the random quantile, in [0, 1).
+        quantile: a random number in [0, 1).
     """
     # positive floats sort like their bits
     bins = _HIGHEST_BIN - (probabilities.view(torch.int32) >> _BITS_IN_BIN)  # likeliest first
@@ -237,6 +248,6 @@ def _draw_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
         # the nucleus ends with the token that reaches its mass
         inside = (reached - shares < top_p).sum().clamp(min=1)
         kept_mass = float(reached[inside - 1])
-    drawn_mass = number * kept_mass
+    drawn_mass = quantile * kept_mass
     ids, _, reached = sort_bin(int(torch.searchsorted(cumulated, drawn_mass, right=True)))
     return int(ids[(reached <= drawn_mass).sum().clamp(max=len(ids) - 1)])

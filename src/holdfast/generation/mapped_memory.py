@@ -21,11 +21,11 @@ from torch import Tensor
 
 _MAP_NORESERVE = 0x4000  # of Linux: what is never written need not be available
 _OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
-_NEVER = "2"  # the system promises no more memory than it has, written or not
+_STRICT = "2"  # the system promises no more memory than it has, written or not
 
 
 def can_map(device: torch.device) -> bool:
-    """Whether `map_zeros` takes memory only where something is written, and nothing else counts."""
+    """Whether mapped zeros take memory, and count against limits, only where they are written."""
     return device.type == "cpu" and sys.platform == "linux" and not _counts_what_is_mapped()
 
 
@@ -38,7 +38,7 @@ def _counts_what_is_mapped() -> bool:
     if set(limits) != {resource.RLIM_INFINITY}:
         return True
     try:
-        return _OVERCOMMIT.read_text().strip() == _NEVER
+        return _OVERCOMMIT.read_text().strip() == _STRICT
     except OSError:
         return False
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from holdfast.generation.saved_kv import SavedKV, shared_prefix_len
 from holdfast.generation.token_requests import TokenPrompt
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
+_NO_TOKENS: _Tokens = np.zeros(0, np.int64)
 _BEGINNING = 32  # tokens by which prompts are compared in `beginning_key`
 
 
@@ -52,16 +54,16 @@ class PrefixCache:
 
     Args:
         limit: bytes of keys and values to keep; 0 keeps none.
-        pieces: whether keys and values of successive tokens can be saved in pieces.
+        saves_pieces: whether keys and values of successive tokens can be saved in pieces.
         rotary: which text lengths have the same rotary factors.
 
     Attributes:
         size: bytes of keys and values at present.
     """
 
-    def __init__(self, limit: int, *, pieces: bool, rotary: RotaryLengths = SAME_FACTORS):
+    def __init__(self, limit: int, *, saves_pieces: bool, rotary: RotaryLengths = SAME_FACTORS):
         self.limit = limit
-        self.pieces = pieces
+        self.saves_pieces = saves_pieces
         self.size = 0
         self._rotary = rotary
         self._roots: dict[Hashable, _Segment] = {}
@@ -79,14 +81,14 @@ class PrefixCache:
         root = self._roots.get(self._key(prompt, len(prompt.token_ids)))
         if root is None:
             return ()
-        for segment, end in reversed(_walk(root, _tokens(prompt))):
-            end = min(end, len(prompt.token_ids) - 1)
+        for segment, matched in reversed(_walk(root, _encode(prompt))):
+            end = min(matched, len(prompt.token_ids) - 1)
             kv = segment.kv
             if kv is not None and segment.first < end and end >= kv.min_prefix_len:
                 if end > segment.pinned_len or not segment.children:
                     self._used[segment] = None
                     self._used.move_to_end(segment)
-                return _pieces(segment, end)
+                return _collect_pieces(segment, end)
         return ()
 
     def keep(
@@ -109,11 +111,11 @@ class PrefixCache:
         if not self.limit:
             return
         key = self._key(prompt, length)
-        root = self._roots.setdefault(key, _Segment(None, 0, _tokens(None), None))
-        tokens = _tokens(prompt, generated)[:count]
+        root = self._roots.setdefault(key, _Segment(None, 0, _NO_TOKENS, None))
+        tokens = _encode(prompt, generated)[:count]
         path = _walk(root, tokens)
-        parent, depth = path[-1] if path else (root, 0)
-        kv = copy_from(depth if self.pieces else 0) if depth < count else None
+        parent, depth = path[-1] if path else _Match(root, 0)
+        kv = copy_from(depth if self.saves_pieces else 0) if depth < count else None
         if kv is not None:
             segment = _Segment(parent, depth, tokens[depth:], kv)
             parent.children[depth, int(tokens[depth])] = segment
@@ -129,21 +131,21 @@ class PrefixCache:
         key = self._key(prompt, len(prompt.token_ids))
         if key != self._key(other, len(other.token_ids)):
             return 0
-        common = min(shared_prefix_len(_tokens(prompt), _tokens(other)), len(prompt.token_ids) - 1)
-        if not self.pieces and common < len(other.token_ids):
+        common = min(shared_prefix_len(_encode(prompt), _encode(other)), len(prompt.token_ids) - 1)
+        if not self.saves_pieces and common < len(other.token_ids):
             return 0
         pieces = self.find(prompt)
         return max(0, common - (pieces[-1].tokens if pieces else 0))
-
-    def _key(self, prompt: TokenPrompt, length: int) -> Hashable:
-        """The properties, besides tokens, that must be equal to share keys and values."""
-        return prompt.compiled, self._rotary.like(length)
 
     def clear(self) -> None:
         """Drops everything."""
         self.size = 0
         self._roots.clear()
         self._used.clear()
+
+    def _key(self, prompt: TokenPrompt, length: int) -> Hashable:
+        """The properties, besides tokens, that must be equal to share keys and values."""
+        return prompt.pass_methods, self._rotary.lengths_like(length)
 
     def _evict(self, segment: _Segment) -> None:
         """Drops the part of a segment that no child builds on, which may be all of it."""
@@ -176,10 +178,10 @@ class PrefixCache:
 
 def beginning_key(prompt: TokenPrompt) -> Hashable:
     """Returns a key that is equal for prompts that may have a long common prefix."""
-    return prompt.compiled, _tokens(prompt)[:_BEGINNING].tobytes()
+    return prompt.pass_methods, _encode(prompt)[:_BEGINNING].tobytes()
 
 
-def _pieces(segment: _Segment, end: int) -> tuple[SavedKV, ...]:
+def _collect_pieces(segment: _Segment, end: int) -> tuple[SavedKV, ...]:
     """Collects the keys and values of the first `end` tokens, the last of which is in `segment`."""
     pieces = list[SavedKV]()
     while segment.kv is not None and segment.parent is not None:
@@ -191,9 +193,16 @@ def _pieces(segment: _Segment, end: int) -> tuple[SavedKV, ...]:
     return tuple(reversed(pieces))
 
 
-def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
-    """Follows tokens from a root; returns each segment with the number of tokens matched so far."""
-    path = list[tuple[_Segment, int]]()
+class _Match(NamedTuple):
+    """A segment on the path of a text."""
+
+    segment: _Segment
+    depth: int  # how many tokens match up to the end of the path in this segment
+
+
+def _walk(root: _Segment, tokens: _Tokens) -> list[_Match]:
+    """Follows tokens from a root; returns the segments that match them, in order."""
+    path = list[_Match]()
     depth = 0
     segment = root
     while depth < len(tokens):
@@ -201,19 +210,14 @@ def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
         if child is None:
             break
         depth += shared_prefix_len(child.tokens, tokens[depth:])
-        path.append((child, depth))
+        path.append(_Match(child, depth))
         segment = child
     return path
 
 
-def _tokens(prompt: TokenPrompt | None, generated: tuple[int, ...] = ()) -> _Tokens:
-    """Encodes tokens for the tree: an even number each, or odd if the token is in a steered span.
-
-    Without a prompt, returns an empty array.
-    """
-    if prompt is None:
-        return np.zeros(0, np.int64)
+def _encode(prompt: TokenPrompt, generated: tuple[int, ...] = ()) -> _Tokens:
+    """Encodes tokens for the tree: an even number each, odd for a token of a steered span."""
     tokens = 2 * np.array(prompt.token_ids + generated, np.int64)
-    if prompt.compiled:
+    if prompt.pass_methods:
         tokens[: len(prompt.span)] += np.array(prompt.span)
     return tokens

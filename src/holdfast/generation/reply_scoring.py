@@ -90,16 +90,16 @@ def _score_requests(
     continues = runner.batched and runner.supports_chunked_prefill
     if isinstance(runner, TransformersRunner) and not continues:
         return [
-            _score_alone(runner, request, options)
-            for request, options in zip(requests, replies, strict=True)
+            _score_without_reuse(runner, request, request_replies)
+            for request, request_replies in zip(requests, replies, strict=True)
         ]
     scored: list[ScoredRequest] = []
-    lengths = [sum(len(prompt.token_ids) for prompt in request.prompts) for request in requests]
-    first = 0
+    prompt_lens = [sum(len(prompt.token_ids) for prompt in request.prompts) for request in requests]
+    start = 0
     for end in range(1, len(requests) + 1):
-        if end == len(requests) or sum(lengths[first : end + 1]) > _MAX_PROMPT_TOKENS:
-            scored += _score_some(runner, requests[first:end], replies[first:end], batch_size)
-            first = end
+        if end == len(requests) or sum(prompt_lens[start : end + 1]) > _MAX_PROMPT_TOKENS:
+            scored += _score_together(runner, requests[start:end], replies[start:end], batch_size)
+            start = end
     return scored
 
 
@@ -138,14 +138,14 @@ class _ReplyPlan:
             request: the request that it answers.
             outputs: the outputs of its passes, in order; only these are taken from the iterator.
         """
-        score = _score(start, self.reply[:1])
+        score = _score_tokens(start, self.reply[:1])
         if not self.passes:
             return score
         logits = [
             _concatenate([next(outputs).logits[-part.num_logits :] for part in parts])
             for parts in self.passes
         ]
-        return score.plus(_score(distribution(logits, request), self.reply[1:]))
+        return score.plus(_score_tokens(distribution(logits, request), self.reply[1:]))
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class _ForwardedRequest:
         """Plans the passes of each reply, after the keys and values of the prompts."""
         prompts = []
         for prompt, output in zip(request.prompts, outputs, strict=True):
-            prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.compiled, output.kv)
+            prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.pass_methods, output.kv)
             prompts.append(replace(prompt, prefix=prefix, num_shared=len(prompt.token_ids)))
         plans = []
         for reply in replies:
@@ -197,7 +197,7 @@ class _ForwardedRequest:
         return ScoredRequest(_collect_scores(replies, scores, count), tuple(kv))
 
 
-def _score_some(
+def _score_together(
     runner: ModelRunner,
     requests: Sequence[TokenRequest],
     replies: Sequence[Sequence[TokenIds]],
@@ -208,9 +208,9 @@ def _score_some(
     outputs = iter(list(_forward_all(runner, prompts, batch_size, _MAX_PASS_TOKENS, keep=True)))
     forwarded = [
         _ForwardedRequest.of(
-            request, options, [next(outputs) for _ in request.prompts], runner.rotary
+            request, request_replies, [next(outputs) for _ in request.prompts], runner.rotary
         )
-        for request, options in zip(requests, replies, strict=True)
+        for request, request_replies in zip(requests, replies, strict=True)
     ]
     passes = chain(*(request.passes for request in forwarded))
     reply_outputs = _forward_all(
@@ -237,8 +237,8 @@ def _plan_passes(
     start = prompt_len + first
     last = prompt_len + len(reply) - 1
     while start <= last:
-        end = min(last, rotary.like(start)[-1])
-        cached = prompt.cached if end in rotary.like(prompt_len) else 0
+        end = min(last, rotary.lengths_like(start)[-1])
+        cached = prompt.cached if end in rotary.lengths_like(prompt_len) else 0
         sequence = TokenSequence(prompt, list(reply[: end - prompt_len]))
         passes.append(_ReplyPass(sequence, end - start + 1, end - cached))
         start = end + 1
@@ -250,7 +250,7 @@ def _concatenate(logits: Sequence[Tensor]) -> Tensor:
     return logits[0] if len(logits) == 1 else torch.cat(list(logits))
 
 
-def _score_alone(
+def _score_without_reuse(
     runner: TransformersRunner, request: TokenRequest, replies: Sequence[TokenIds]
 ) -> ScoredRequest:
     """Scores the replies to a request by forwarding its prompts with each, for a model that cannot
@@ -265,7 +265,7 @@ def _score_alone(
             for parts in passes
         ]
         forwarded += sum(len(part.sequence) for part in chain(*passes))
-        scores.append(_score(distribution(logits, request), reply))
+        scores.append(_score_tokens(distribution(logits, request), reply))
     return ScoredRequest(_collect_scores(replies, scores, forwarded))
 
 
@@ -279,16 +279,16 @@ def _forward_all(
     runner: ModelRunner,
     sequences: Sequence[TokenSequence],
     batch_size: int,
-    limit: int,
+    max_tokens: int,
     *,
     keep: bool,
 ) -> Iterator[_Forwarded]:
-    """Forwards sequences in batches, and yields the outputs of each sequence in order.
+    """Forwards sequences in passes of at most `max_tokens`; yields the outputs of each in order.
 
     With `keep`, these are the logits of the last token, and the keys and values; otherwise, the
     logits of all new tokens.
     """
-    for members in _split_into_passes(sequences, batch_size, limit):
+    for members in _split_into_passes(sequences, batch_size, max_tokens):
         slots = runner.slots()
         for sequence in members:
             slots.open(sequence.prompt.cached_kv)
@@ -308,18 +308,18 @@ def _forward_all(
 
 
 def _split_into_passes(
-    sequences: Sequence[TokenSequence], batch_size: int, limit: int
+    sequences: Sequence[TokenSequence], batch_size: int, max_tokens: int
 ) -> Iterator[list[TokenSequence]]:
-    """Splits sequences, in order, into groups that fit into a padded pass of `limit` tokens."""
+    """Splits sequences, in order, into groups that fit into a padded pass of `max_tokens`."""
     group: list[TokenSequence] = []
     longest = 0
     for sequence in sequences:
-        new = len(sequence) - sequence.prompt.cached
-        longest = max(longest, new)
-        if group and (len(group) >= batch_size or longest * (len(group) + 1) > limit):
+        num_new = len(sequence) - sequence.prompt.cached
+        longest = max(longest, num_new)
+        if group and (len(group) >= batch_size or longest * (len(group) + 1) > max_tokens):
             yield group
             group = []
-            longest = new
+            longest = num_new
         group.append(sequence)
     if group:
         yield group
@@ -333,10 +333,10 @@ def distribution(logits: Sequence[Tensor], request: TokenRequest) -> Tensor:
         logits: per prompt, [token, vocabulary].
         request: its processors combine them.
     """
-    first = logits[0]
+    combined = logits[0]
     for processor in request.processors:
-        first = processor.combine_logits(first, logits[1])
-    return first.float().log_softmax(-1)
+        combined = processor.combine_logits(combined, logits[1])
+    return combined.float().log_softmax(-1)
 
 
 class _Score(NamedTuple):
@@ -351,7 +351,7 @@ class _Score(NamedTuple):
         return _Score(total, self.greedy and later.greedy)
 
 
-def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
+def _score_tokens(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
     """Scores tokens under their log-probabilities `distributions`, [token, vocabulary]."""
     ids = torch.tensor(token_ids, device=distributions.device)[:, None]
     total = float(distributions.gather(-1, ids).double().sum())

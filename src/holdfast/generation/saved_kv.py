@@ -100,7 +100,7 @@ class CachedPrefix:
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
-    compiled: CompiledMethods  # the methods under which the keys and values were computed
+    pass_methods: CompiledMethods  # under which the keys and values were computed
     # may cover only some of the first tokens; None if not computed, or evicted
     kv: SavedKV | None
     # the text of these tokens and its emphasised parts, by which a rendered chat is found to
@@ -109,7 +109,7 @@ class CachedPrefix:
     text_spans: tuple[Span, ...] = ()
 
     def shared_with(
-        self, token_ids: tuple[int, ...], span: tuple[bool, ...], compiled: CompiledMethods
+        self, token_ids: tuple[int, ...], span: tuple[bool, ...], pass_methods: CompiledMethods
     ) -> int:
         """Returns how many first tokens of another prompt can use these keys and values.
 
@@ -124,38 +124,34 @@ class CachedPrefix:
             shared_prefix_len(self.token_ids, token_ids), shared_prefix_len(self.span, span)
         )
         shared = min(shared, len(token_ids) - 1)
-        if compiled != self.compiled:
-            if compiled.affects_pre_span or self.compiled.affects_pre_span:
+        if pass_methods != self.pass_methods:
+            if pass_methods.affects_pre_span or self.pass_methods.affects_pre_span:
                 return 0
             if True in span[:shared]:
                 shared = span.index(True)
         shared = min(shared, self.kv.tokens)
         return shared if shared >= self.kv.min_prefix_len else 0
 
-    def grow(self, longer: CachedPrefix) -> bool:
-        """Becomes `longer` if that begins with a copy of the same keys and values.
-
-        Returns whether it does.
-
-        So requests that wait with this prefix use that copy, and memory holds no second one.
-        """
+    def is_continued_by(self, longer: CachedPrefix) -> bool:
+        """Whether `longer` begins with a copy of the same keys and values."""
         old = self.kv
         new = longer.kv
         if old is None or new is None or new.tokens < old.tokens or new.min_prefix_len:
             return False
-        is_copy = (
+        return (
             new.rotary_lengths == old.rotary_lengths
-            and longer.compiled == self.compiled
+            and longer.pass_methods == self.pass_methods
             and longer.token_ids[: len(self.token_ids)] == self.token_ids
             and longer.span[: len(self.span)] == self.span
         )
-        if is_copy:
-            self.token_ids = longer.token_ids
-            self.span = longer.span
-            self.kv = new
-            self.text = longer.text
-            self.text_spans = longer.text_spans
-        return is_copy
+
+    def become(self, longer: CachedPrefix) -> None:
+        """Takes over all fields of a prefix that continues this one."""
+        self.token_ids = longer.token_ids
+        self.span = longer.span
+        self.kv = longer.kv
+        self.text = longer.text
+        self.text_spans = longer.text_spans
 
     @property
     def size(self) -> int:

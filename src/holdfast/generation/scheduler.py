@@ -131,7 +131,7 @@ class Scheduler:
         self._steps += 1
         joining = self._choose_joining()
         try:
-            ended = self._pass(joining)
+            ended = self._prefill_or_decode(joining)
         except Exception as error:
             if not ran_out_of_memory(error):
                 raise
@@ -193,10 +193,10 @@ class Scheduler:
                 followers += [other for other, gain in zip(others, gains, strict=True) if gain]
         return followers
 
-    def _pass(self, joining: Sequence[RequestState]) -> list[RequestState]:
-        """Prefills joining requests, or makes a step if there are none; returns the ended ones."""
+    def _prefill_or_decode(self, joining: Sequence[RequestState]) -> list[RequestState]:
+        """Prefills joining requests, or decodes if there are none; returns the ended ones."""
         if not joining:
-            return self.decoder.step() if self.running else []
+            return self.decoder.decode() if self.running else []
         self.running += joining
         for state in joining:
             if self.prefix_cache is not None and state.request.shares_kv:
@@ -208,7 +208,7 @@ class Scheduler:
         on_cpu = self.runner.device.type == "cpu"
         max_tokens = _MAX_PREFILL_TOKENS_ON_CPU if on_cpu else _MAX_PREFILL_TOKENS
         for group in group_into_prefills(joining, max_tokens):
-            ended += self.decoder.admit(group)
+            ended += self.decoder.prefill(group)
         return ended
 
     # Memory

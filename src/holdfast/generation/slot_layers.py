@@ -89,7 +89,7 @@ class SlotPass:
 
 @dataclass
 class Window:
-    """The tokens that windowed layers keep in each slot: the tokens from `firsts` on.
+    """The tokens that windowed layers keep in each slot: the tokens from `first_kept` on.
 
     The layers keep more tokens than the window sees, so that a slot's tokens have to be moved only
     once in many steps, and so that a prompt that diverges from a conversation at its latest
@@ -99,7 +99,7 @@ class Window:
     # tokens that a query sees, itself included; without a window, more than any text has
     width: int = sys.maxsize
     spare: int = 0  # the most tokens kept beyond the window
-    firsts: list[int] = field(default_factory=list)  # by slot, the first token kept
+    first_kept: list[int] = field(default_factory=list)  # by slot, the first token kept
     # by slot, how many first tokens may be requested later
     reusable_lens: list[int] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ class Window:
 
         The window of the last token stays complete, as that token may be forwarded again.
         """
-        first = self.firsts[slot]
+        first = self.first_kept[slot]
         needed_from = min(end, self.reusable_lens[slot]) - self.width
         return needed_from if needed_from - first > self.spare else first
 
@@ -117,7 +117,7 @@ class Window:
 
         None if the slot no longer has all tokens that this needs.
         """
-        first = self.firsts[slot]
+        first = self.first_kept[slot]
         visible_from = max(0, end + 1 - self.width)
         return None if first > visible_from else max(first, visible_from - self.spare)
 
@@ -156,7 +156,7 @@ class KeyLayer(DynamicLayer):
     def __init__(self, like: CacheLayer, shared: SlotState):
         DynamicLayer.__init__(self)
         self.shared = shared
-        self.store: list[Tensor] = []
+        self.store: list[Tensor] = []  # keys and values, [slot, head, column, size]
 
     def fill(self, slot: int, kv: Sequence[Tensor], states: States, start: int = 0) -> None:
         """Copies keys and values, [head, token, size] each, into a slot, from token `start` on."""
@@ -216,22 +216,22 @@ class KeyLayer(DynamicLayer):
             slots = max(slots, self.shared.max_slots)
             self._resize(slots, self._with_spare(columns, 0), empty)
             return
-        had_slots, _, had_columns, _ = self.store[0].shape
-        if slots <= had_slots and columns <= had_columns:
+        old_slots, _, old_columns, _ = self.store[0].shape
+        if slots <= old_slots and columns <= old_columns:
             return
-        if slots > had_slots:
-            slots = max(slots, self.shared.max_slots, int(_GROWTH * had_slots))
-        if columns > had_columns:
-            columns = self._with_spare(columns, had_columns)
-        self._resize(max(slots, had_slots), max(columns, had_columns), self.store)
+        if slots > old_slots:
+            slots = max(slots, self.shared.max_slots, int(_GROWTH * old_slots))
+        if columns > old_columns:
+            columns = self._with_spare(columns, old_columns)
+        self._resize(max(slots, old_slots), max(columns, old_columns), self.store)
 
-    def _with_spare(self, columns: int, had: int) -> int:
+    def _with_spare(self, columns: int, old_columns: int) -> int:
         """Returns more columns than are needed now: many if they take no memory until they are
         written, otherwise no more than any sequence may need.
         """
         if can_map(self.device):
             return _MAPPED_GROWTH * (columns + SPARE_COLUMNS)
-        spare = max(columns + SPARE_COLUMNS, int(_GROWTH * had))
+        spare = max(columns + SPARE_COLUMNS, int(_GROWTH * old_columns))
         return max(columns, min(spare, self.shared.max_columns or spare))
 
     def shrink(self, slots: int, columns: int) -> None:
@@ -241,8 +241,8 @@ class KeyLayer(DynamicLayer):
         """
         if not self.store or self.is_mapped:
             return
-        had_slots, _, had_columns, _ = self.store[0].shape
-        if 4 * slots * (columns + SPARE_COLUMNS) < had_slots * had_columns:
+        old_slots, _, old_columns, _ = self.store[0].shape
+        if 4 * slots * (columns + SPARE_COLUMNS) < old_slots * old_columns:
             self._resize(2 * slots, columns + SPARE_COLUMNS, self.store)
 
     def _resize(self, slots: int, columns: int, old: Sequence[Tensor]) -> None:
@@ -252,17 +252,17 @@ class KeyLayer(DynamicLayer):
         """
         self.keys = self.values = None  # views would keep the old store alive
         resized = []
-        for part in old:
-            other = map_zeros(part, (slots, part.shape[1], columns, part.shape[3]))
-            had_slots = min(slots, part.shape[0])
-            had_columns = min(columns, part.shape[2])
+        for source in old:
+            target = map_zeros(source, (slots, source.shape[1], columns, source.shape[3]))
+            kept_slots = min(slots, source.shape[0])
+            kept_columns = min(columns, source.shape[2])
             if can_map(self.device):  # copying unwritten columns would take memory for them
-                for slot, count in enumerate(self.num_columns()[:had_slots]):
-                    count = min(count, had_columns)
-                    other[slot, :, :count] = part[slot, :, :count]
+                for slot, count in enumerate(self.num_columns()[:kept_slots]):
+                    count = min(count, kept_columns)
+                    target[slot, :, :count] = source[slot, :, :count]
             else:
-                other[:had_slots, :, :had_columns] = part[:had_slots, :, :had_columns]
-            resized.append(other)
+                target[:kept_slots, :, :kept_columns] = source[:kept_slots, :, :kept_columns]
+            resized.append(target)
         self.keys, self.values = self.store = resized
 
     def update(
@@ -309,23 +309,23 @@ class WindowLayer(KeyLayer):
 
     def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Copies the keys and values, among a slot's first tokens, that later tokens may need."""
-        first = self.shared.window.firsts[slot]
+        first = self.shared.window.first_kept[slot]
         cut = self.shared.window.cut(slot, length)
         assert cut is not None
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
 
     def move(self, last: int, slot: int, length: int) -> None:
         """Moves the kept tokens of the last slot into another."""
-        super().move(last, slot, length - self.shared.window.firsts[last])
+        super().move(last, slot, length - self.shared.window.first_kept[last])
 
     def num_columns(self) -> list[int]:
         """The number of columns in which each slot may have tokens, of those it keeps."""
         window = self.shared.window
-        return [end - first for end, first in zip(self.shared.ends, window.firsts, strict=True)]
+        return [end - first for end, first in zip(self.shared.ends, window.first_kept, strict=True)]
 
     def shrink(self, slots: int, columns: int) -> None:
         """Releases memory if the kept tokens use less than a quarter of the store."""
-        ranges = zip(self.shared.window.firsts, self.shared.lengths, strict=True)
+        ranges = zip(self.shared.window.first_kept, self.shared.lengths, strict=True)
         super().shrink(slots, max((end - first for first, end in ranges), default=0))
 
     def update(

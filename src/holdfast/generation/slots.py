@@ -110,7 +110,7 @@ class SlotCache(Cache):
         self.lengths.append(0 if kv is None else kv.tokens)
         self._shared.ends.append(self.lengths[slot])
         self.rotary_lengths.append(EVERY_LENGTH if kv is None else kv.rotary_lengths)
-        self._shared.window.firsts.append(0 if kv is None else kv.cut)
+        self._shared.window.first_kept.append(0 if kv is None else kv.cut)
         self._shared.window.reusable_lens.append(
             sys.maxsize if reusable_len is None else reusable_len
         )
@@ -124,7 +124,7 @@ class SlotCache(Cache):
 
     def restart(self, slot: int) -> None:
         """Marks a slot as not computed, so that its next pass forwards all of its tokens."""
-        self.lengths[slot] = self._shared.window.firsts[slot] = 0
+        self.lengths[slot] = self._shared.window.first_kept[slot] = 0
 
     @contextmanager
     def writing(
@@ -136,8 +136,8 @@ class SlotCache(Cache):
         left; with states, rows may not need padding. Yields where the keys of windowed layers
         begin, or None if that is the same in all rows.
         """
-        firsts = [self._shared.window.firsts[slot] for slot in slots]
-        current = self._plan_pass(slots, starts, ends, firsts)
+        first_kept = [self._shared.window.first_kept[slot] for slot in slots]
+        current = self._plan_pass(slots, starts, ends, first_kept)
         self.seq_length_read = False
         self._shared.current = current
         for slot, end in zip(slots, ends, strict=True):
@@ -147,11 +147,11 @@ class SlotCache(Cache):
                 layer.begin()
             for windowed in self._windowed:
                 windowed.begin()
-            if len(set(firsts)) == 1:
+            if len(set(first_kept)) == 1:
                 yield None
             else:
-                on_device = torch.tensor(firsts)[:, None].to(self.device)
-                yield Starts(current.window_columns.count, tuple(firsts), on_device)
+                on_device = torch.tensor(first_kept)[:, None].to(self.device)
+                yield Starts(current.window_columns.count, tuple(first_kept), on_device)
             states = [layer.end() for layer in self._recurrent]
             window_kv = [layer.end() for layer in self._windowed] if current.sources else []
             if states or window_kv:
@@ -168,7 +168,7 @@ class SlotCache(Cache):
         self.drop()
         for slot, end in zip(slots, ends, strict=True):
             self.lengths[slot] = end
-            self.rotary_lengths[slot] = self._rotary.like(end)
+            self.rotary_lengths[slot] = self._rotary.lengths_like(end)
 
     def drop(self) -> None:
         """Discards the results of passes since the last commit."""
@@ -177,25 +177,33 @@ class SlotCache(Cache):
     def _move_windows(self, ends: Mapping[int, int]) -> None:
         """Moves into the slots of windowed layers the tokens that the windows at `ends` can see."""
         window = self._shared.window
-        firsts = {slot: window.next_first(slot, end) for slot, end in ends.items()}
+        first_kept = {slot: window.next_first(slot, end) for slot, end in ends.items()}
         results = [result for result in self._results if result.window_kv]
         written = {slot for result in results for slot in result.slots}
         # slots whose tokens are all in place, but have to be moved to the front
-        late = [slot for slot in ends if slot not in written and firsts[slot] > window.firsts[slot]]
+        late = [
+            slot
+            for slot in ends
+            if slot not in written and first_kept[slot] > window.first_kept[slot]
+        ]
         if late:
             results.append(_PassResult(late, [], [()] * len(self._windowed)))
         for result in results:
-            shift_by = [firsts[slot] - window.firsts[slot] for slot in result.slots]
-            widest = max(ends[slot] - firsts[slot] for slot in result.slots)
+            shift_by = [first_kept[slot] - window.first_kept[slot] for slot in result.slots]
+            widest = max(ends[slot] - first_kept[slot] for slot in result.slots)
             where, shift = torch.tensor([result.slots, shift_by]).to(self.device)
             columns = shift[:, None] + torch.arange(widest, device=self.device)
             for layer, kv in zip(self._windowed, result.window_kv, strict=True):
                 layer.move_to_front(kv, where, columns)
-        for slot, first in firsts.items():
-            window.firsts[slot] = first
+        for slot, first in first_kept.items():
+            window.first_kept[slot] = first
 
     def _plan_pass(
-        self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int], firsts: list[int]
+        self,
+        slots: Sequence[int],
+        starts: Sequence[int],
+        ends: Sequence[int],
+        first_kept: list[int],
     ) -> SlotPass:
         """Computes where a pass reads and writes, for `writing`.
 
@@ -203,14 +211,14 @@ class SlotCache(Cache):
             slots: the slot of each row.
             starts: the first token that each row forwards.
             ends: the end of its tokens.
-            firsts: the first token that windowed layers keep in its slot.
+            first_kept: the first token that windowed layers keep in its slot.
         """
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
-        writes = _plan_writes(slots, starts, firsts, num_new_tokens, self.device)
-        num_kept = max(end - first for first, end in zip(firsts, ends, strict=True))
-        if num_kept == max(ends) and any(firsts):
+        writes = _plan_writes(slots, starts, first_kept, num_new_tokens, self.device)
+        num_kept = max(end - first for first, end in zip(first_kept, ends, strict=True))
+        if num_kept == max(ends) and any(first_kept):
             num_kept += 1  # layers of the two kinds are told apart by their number of keys
-        first = firsts[0] if len(set(firsts)) == 1 else 0
+        first = first_kept[0] if len(set(first_kept)) == 1 else 0
         read: slice | Tensor
         if isinstance(slots, range):
             read = slice(slots[0], slots[-1] + 1)
@@ -256,7 +264,7 @@ class SlotCache(Cache):
                 layer.discard(last)
         window = self._shared.window
         by_slot: list[list[Any]] = [self.lengths, self._shared.ends, self.rotary_lengths]
-        for values in (*by_slot, window.firsts, window.reusable_lens):
+        for values in (*by_slot, window.first_kept, window.reusable_lens):
             values[slot] = values[last]
             values.pop()
 
@@ -289,7 +297,7 @@ class SlotCache(Cache):
 def _plan_writes(
     slots: Sequence[int],
     starts: Sequence[int],
-    firsts: list[int],
+    first_kept: list[int],
     num_new_tokens: Sequence[int],
     device: torch.device,
 ) -> _Writes:
@@ -298,21 +306,21 @@ def _plan_writes(
     Args:
         slots: the slot of each row.
         starts: the first token that each row forwards.
-        firsts: the first token that windowed layers keep in its slot.
+        first_kept: the first token that windowed layers keep in its slot.
         num_new_tokens: how many tokens it forwards.
         device: the device of the keys and values.
     """
     width = max(num_new_tokens)
     if width == 1:
-        slot_of, column, first_kept = torch.tensor([slots, starts, firsts]).to(device)
-        return _Writes(slot_of, column, column - first_kept, None)
+        slot_of, column, kept_from = torch.tensor([slots, starts, first_kept]).to(device)
+        return _Writes(slot_of, column, column - kept_from, None)
     counts = torch.tensor(num_new_tokens)
     rows = torch.arange(len(slots)).repeat_interleave(counts)
     index_in_row = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
     queries = index_in_row + (width - counts)[rows]
-    slot_of, start, first_kept = torch.tensor([slots, starts, firsts])[:, rows]
+    slot_of, start, kept_from = torch.tensor([slots, starts, first_kept])[:, rows]
     column = start + index_in_row
-    on_host = torch.stack([slot_of, column, column - first_kept, rows, queries])
+    on_host = torch.stack([slot_of, column, column - kept_from, rows, queries])
     slot_of, column, window_column, rows, queries = on_host.to(device)
     return _Writes(slot_of, column, window_column, Sources(rows, queries))
 

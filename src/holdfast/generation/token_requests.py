@@ -34,7 +34,7 @@ class TokenPrompt:
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]  # True on the tokens to emphasise
-    compiled: CompiledMethods = UNSTEERED  # the methods that act inside a forward pass
+    pass_methods: CompiledMethods = UNSTEERED  # those that act inside a forward pass
     # the first tokens, whose keys and values are cached; dropped once those are copied into the
     # prompt's slot, so that running requests keep no earlier turns of a conversation in memory
     prefix: CachedPrefix | None = None
@@ -50,13 +50,13 @@ class TokenPrompt:
     ) -> TokenPrompt:
         """Makes a prompt that reuses as much of a prefix as possible.
 
-        Only those methods are kept that act inside a pass over this span.
+        Of all methods of a request, it keeps those that act inside a pass over this span.
         """
-        compiled = compiled.in_pass_over(span)
+        pass_methods = compiled.in_pass_over(span)
         if prefix is None:
-            return cls(token_ids, span, compiled)
-        num_shared = prefix.shared_with(token_ids, span, compiled)
-        return cls(token_ids, span, compiled, prefix, num_shared)
+            return cls(token_ids, span, pass_methods)
+        num_shared = prefix.shared_with(token_ids, span, pass_methods)
+        return cls(token_ids, span, pass_methods, prefix, num_shared)
 
     @property
     def cached(self) -> int:
@@ -127,7 +127,7 @@ class TokenRequest:
     def reusable_len(self, number: int) -> int | None:
         """How many first tokens of a sequence a longer prompt can reuse; None: all of them."""
         prompt = self.prompts[number]
-        return len(prompt.token_ids) if prompt.compiled.treats_generated_apart else None
+        return len(prompt.token_ids) if prompt.pass_methods.treats_generated_apart else None
 
 
 @dataclass(frozen=True)

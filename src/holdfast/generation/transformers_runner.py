@@ -105,17 +105,15 @@ class TransformersRunner:
         for_states = (start > 0, end - start) if self.recurrent else None
         needs_equal = self._equal_positions_from is not None and end >= self._equal_positions_from
         for_positions = (start, end) if needs_equal else None
-        return for_states, for_positions, self.rotary.like(end)
+        return for_states, for_positions, self.rotary.lengths_like(end)
 
-    def require_equal_positions(self) -> bool:
-        """Records that layers take positions from the length of the cache, so that sequences of
-        different lengths no longer share a pass. Returns False if this was already known.
+    def _require_equal_positions(self) -> None:
+        """Keeps sequences of different lengths apart from now on.
+
+        It is called when a pass shows that layers take positions from the length of the cache.
         """
-        if self._equal_positions_from is not None:
-            return False
         config = self.hf_model.config.get_text_config()
         self._equal_positions_from = getattr(config, "floor_scale", 0)
-        return True
 
     @cached_property
     def supports_chunked_prefill(self) -> bool:
@@ -309,7 +307,9 @@ class TransformersRunner:
         batch = batch_of(group, starts, slots, num_logits)
         with slots.writing(which, starts, ends) as window_starts:
             output = self.forward(replace(batch, starts=window_starts))
-        if slots.seq_length_read and not batch.aligned and self.require_equal_positions():
+        is_mixed = slots.seq_length_read and not batch.aligned
+        if is_mixed and self._equal_positions_from is None:
+            self._require_equal_positions()
             return None
         return output
 
@@ -323,8 +323,8 @@ class TransformersRunner:
         """
         group = SequenceGroup([sequence], self.device)
         if self._continues_after_own_cache:
-            num_computed = slots.lengths[slot]
-            if slots.caches[slot] is None or len(sequence) not in self.rotary.like(num_computed):
+            same_factors = self.rotary.lengths_like(slots.lengths[slot])
+            if slots.caches[slot] is None or len(sequence) not in same_factors:
                 slots.restart(slot)
             batch = batch_of(group, [slots.lengths[slot]], slots.caches[slot], num_logits)
             try:

@@ -43,23 +43,19 @@ def compile_methods(methods: Iterable[Method]) -> CompiledMethods:
     """Compiles methods, which are given in the order in which they apply.
 
     Raises:
-        UsageError: one of them is no method.
+        UsageError: one of them is no method, or two of them act on different spans.
     """
     return CompiledMethods(tuple(methods))
 
 
 @dataclass(frozen=True)
 class CompiledMethods:
-    """Methods, sorted by what they change; equal if the methods are.
+    """Methods, sorted by what they change; `compile_methods` makes it.
 
-    Args:
-        methods: the methods in the order in which they apply.
-
-    Raises:
-        UsageError: one of the methods is no method.
+    Two are equal if their methods are.
     """
 
-    methods: tuple[Method, ...] = ()
+    methods: tuple[Method, ...]  # in the order in which they apply
     kinds: tuple[MethodKind, ...] = field(init=False, repr=False, compare=False)  # the kind of each
 
     def __post_init__(self) -> None:
@@ -331,14 +327,14 @@ class CompiledMethods:
         return self if len(members) == len(self.methods) else compile_methods(members)
 
 
-UNSTEERED = CompiledMethods()
+UNSTEERED = compile_methods(())
 
 
 def head_tables(rows: Iterable[CompiledMethods]) -> list[HeadTable] | None:
     """Returns the `table` of each row's methods, or None if any row has no table."""
     tables: list[HeadTable] = []
-    for compiled in rows:
-        if compiled.table is None:
+    for methods in rows:
+        if methods.table is None:
             return None
-        tables.append(compiled.table)
+        tables.append(methods.table)
     return tables

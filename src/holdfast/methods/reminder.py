@@ -143,8 +143,8 @@ class Reminder:
         for number, exchange in enumerate(exchanges, 1):
             if not self._is_due(number):
                 continue
-            before_it = exchanges[number - 2] if number > 1 else None
-            if text := self._text_after(before_it, prompt):
+            previous = exchanges[number - 2] if number > 1 else None
+            if text := self._text_after(previous, prompt):
                 new_exchanges[number - 1] = exchange.with_note(f"[Reminder: {text}]")
         return join_exchanges(before, new_exchanges)
 

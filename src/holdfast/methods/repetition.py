@@ -34,8 +34,8 @@ class Repetition:
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages with repetitions; a `PromptError` without a system message."""
-        systems = [message["content"] for message in messages if message["role"] == "system"]
-        if not systems:
+        prompts = [message["content"] for message in messages if message["role"] == "system"]
+        if not prompts:
             raise PromptError(
                 "repetition needs a system message to repeat, and this chat has none; put one at"
                 " its start."
@@ -45,8 +45,8 @@ class Repetition:
         for message in messages:
             if message["role"] == "user":
                 draw = random.Random(f"{self.name} {seed} {number}").random()
-                if systems[0] and draw < self.probability:
-                    message = {**message, "content": f"{systems[0]}\n\n{message['content']}"}
+                if prompts[0] and draw < self.probability:
+                    message = {**message, "content": f"{prompts[0]}\n\n{message['content']}"}
                 number += 1
             new_messages.append(message)
         return tuple(new_messages)

@@ -208,7 +208,8 @@ class HeadTable:
     def of_layer(self, layer: int, heads: int) -> list[TableEntry]:
         """Returns the entry of each head of a layer; a `UsageError` for a head that it lacks."""
         named_heads = [pair for pair in self.entries if pair is not None]
-        if missing := [head for at, head in named_heads if at == layer and head >= heads > 1]:
+        in_layer = [head for named_layer, head in named_heads if named_layer == layer]
+        if missing := [head for head in in_layer if head >= heads > 1]:
             raise UsageError(
                 f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.",
                 option="heads",
@@ -223,8 +224,8 @@ class HeadTable:
 def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
     """Combines the methods of one row into a table; None if three numbers cannot express them."""
     table_methods = [method for method in methods if isinstance(method, TableMethod)]
-    sets = {method.span_includes_generated for method in methods}
-    if len(sets) > 1 or len(table_methods) < len(methods):
+    includes_generated = {method.span_includes_generated for method in methods}
+    if len(includes_generated) > 1 or len(table_methods) < len(methods):
         return None
     named_heads = frozenset().union(*(method.heads or () for method in table_methods))
     entries = dict[Head | None, TableEntry]()
@@ -259,7 +260,7 @@ def layer_table(
 
     columns = heads if any(row.names_heads for row in rows) else 1
     table_by_row = {
-        row: _one_row(row, layer, columns, dtype, device) for row in dict.fromkeys(rows)
+        row: _table_of_row(row, layer, columns, dtype, device) for row in dict.fromkeys(rows)
     }
     if len(rows) == 1:
         return table_by_row[rows[0]]
@@ -274,7 +275,7 @@ def layer_table(
 
 
 @lru_cache(maxsize=8192)
-def _one_row(
+def _table_of_row(
     row: HeadTable,
     layer: int,
     columns: int,

@@ -80,7 +80,7 @@ def connect(
         max_retries=max_retries,
         requests_per_minute=requests_per_minute,
     )
-    run_sync(_introduce(server, finds_model=model is None, waits=False))
+    run_sync(_ask_server(server, finds_model=model is None, waits=False))
     return EndpointModel((server,), server.endpoint.url)
 
 
@@ -123,7 +123,7 @@ def _prepare(
     )
 
 
-async def _introduce(server: Server, *, finds_model: bool, waits: bool) -> None:
+async def _ask_server(server: Server, *, finds_model: bool, waits: bool) -> None:
     """Asks a server for the steering that it offers and, on request, for its model's name.
 
     Args:
@@ -175,18 +175,18 @@ def connect_all(
             value=list(urls),
         )
     servers = list[Server]()
-    silent = list[Unreachable]()
+    failures = list[Unreachable]()  # of servers that do not answer
     for url in addresses:
         try:
             server = _prepare(url, model, api_key_env, **options)
-            run_sync(_introduce(server, finds_model=model is None, waits=True))
+            run_sync(_ask_server(server, finds_model=model is None, waits=True))
             servers.append(server)
         except Unreachable as error:
-            silent.append(error)
+            failures.append(error)
     if not servers:
-        raise silent[0]
-    for why in silent:
-        warn_of_loss(why)
+        raise failures[0]
+    for failure in failures:
+        warn_of_loss(failure)
     for other in servers[1:]:
         _check_same(servers[0], other)
     return EndpointModel(tuple(servers), addresses[0])
@@ -235,11 +235,11 @@ async def _find_model(client: AsyncOpenAI, endpoint: Endpoint) -> str:
     """
     import openai
 
-    ask: Any = client.models.with_raw_response.list
+    list_raw: Any = client.models.with_raw_response.list
     answer = "lists no model"
     names = list[str]()
     try:
-        names = read_models(str((await ask()).http_response.text))
+        names = read_models(str((await list_raw()).http_response.text))
     except openai.NotFoundError:
         answer = "answers 404, not found"
     except MalformedResponse:

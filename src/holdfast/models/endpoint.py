@@ -166,11 +166,11 @@ class _Waiting:
     becomes part of the thread comes before forks of it, because later requests depend on it.
     """
 
-    begun: int  # the number of the conversation's first request
+    first_number: int  # of the requests of its conversation
     is_fork: bool
     number: int
     conversation: Hashable | None = field(compare=False)  # None if it belongs to none
-    server: asyncio.Future[Server] = field(compare=False)  # resolves to the server to send it to
+    assigned: asyncio.Future[Server] = field(compare=False)  # the server to send it to
 
 
 class EndpointSession:
@@ -190,7 +190,7 @@ class EndpointSession:
             server: [] for server in (None, *servers)
         }
         self._server_of: dict[Hashable, Server] = {}  # by conversation
-        self._begun: dict[Hashable, int] = {}  # the number of each conversation's first request
+        self._first_number: dict[Hashable, int] = {}  # of the requests of each conversation
         self._under_way: Counter[Server] = Counter()
         self._numbers = itertools.count()
 
@@ -218,7 +218,7 @@ class EndpointSession:
             try:
                 return await server.answer(self._client_of(server), request)
             except Unreachable as error:
-                self._lose(server, error)
+                self._mark_unavailable(server, error)
                 if self._all_unavailable():
                     raise
             finally:
@@ -241,24 +241,24 @@ class EndpointSession:
         """Waits until an endpoint has room for the request, and reserves that room."""
         number = next(self._numbers)
         conversation = None if request.thread is None else request.conversation_seed
-        begun = number
+        first_number = number
         if conversation is not None:
-            begun = self._begun.setdefault(conversation, number)
-        server: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
+            first_number = self._first_number.setdefault(conversation, number)
+        assigned: asyncio.Future[Server] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(
-            begun=begun,
+            first_number=first_number,
             is_fork=not request.keep,
             number=number,
             conversation=conversation,
-            server=server,
+            assigned=assigned,
         )
         self._queue(waiting)
         self._dispatch()
         try:
-            return await server
+            return await assigned
         except asyncio.CancelledError:
-            if server.done() and not server.cancelled():
-                self._under_way[server.result()] -= 1
+            if assigned.done() and not assigned.cancelled():
+                self._under_way[assigned.result()] -= 1
                 self._dispatch()
             raise
 
@@ -281,7 +281,7 @@ class EndpointSession:
         if waiting is None:
             return False
         self._under_way[server] += 1
-        waiting.server.set_result(server)
+        waiting.assigned.set_result(server)
         return True
 
     def _pop_next(self, server: Server) -> _Waiting | None:
@@ -290,7 +290,7 @@ class EndpointSession:
         """
         while heaps := [heap for heap in (self._waiting[server], self._waiting[None]) if heap]:
             waiting = heappop(min(heaps, key=lambda heap: heap[0]))
-            if waiting.server.cancelled():
+            if waiting.assigned.cancelled():
                 continue
             if waiting.conversation is None:
                 return waiting
@@ -299,7 +299,7 @@ class EndpointSession:
             self._queue(waiting)
         return None
 
-    def _lose(self, server: Server, error: Unreachable) -> None:
+    def _mark_unavailable(self, server: Server, error: Unreachable) -> None:
         """Hands the conversations of a lost endpoint to any of the others."""
         server.unavailable = error
         self._server_of = {
@@ -313,8 +313,8 @@ class EndpointSession:
             self._queue(waiting)
         if self._all_unavailable():
             for waiting in self._waiting[None]:
-                if not waiting.server.done():
-                    waiting.server.set_exception(error)
+                if not waiting.assigned.done():
+                    waiting.assigned.set_exception(error)
             self._waiting[None].clear()
 
 

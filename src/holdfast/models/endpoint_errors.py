@@ -15,6 +15,7 @@ from holdfast.plurals import count_of
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
 
+# "Unsupported value: 'temperature' does not support 0.7", "Extra inputs are not permitted: seed"
 _REFUSES_FIELD = re.compile(
     r"unsupported|not support|unrecognized|unknown|unexpected|extra (field|input)|not"
     r" (permitted|allowed|available)|cannot both",
@@ -24,13 +25,17 @@ _REFUSES_FIELD = re.compile(
 _MIN_KEY_CHARACTERS = 12
 _RUN_FIELDS = ("steering", "system_as")  # equal in all requests of a run, so refused in all
 _FILTER_CODES = ("content_filter", "content_policy_violation")
+# "The response was filtered due to Azure's content management policy"
 _FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
 _TOO_LONG_CODES = (
     "context_length_exceeded",
     "exceed_context_size_error",
     "string_above_max_length",
 )
-_TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation Inference
+# "maximum context length is 4096 tokens" (OpenAI, vLLM), "exceeds the available context size"
+# (llama.cpp), "prompt is too long" (Anthropic), "`inputs` must have less than" (Text Generation
+# Inference)
+_TOO_LONG = re.compile(
     r"context (length|window|size)|maximum model length|max_model_len|prompt is too long"
     r"|input is too long|`inputs` (tokens|must have)",
     re.I,
@@ -191,6 +196,11 @@ def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
     return f"{listed} and {len(names) - 10} more" if len(names) > 10 else listed
 
 
+def server_message(error: APIStatusError, endpoint: Endpoint) -> str:
+    """The server's own message, shortened for a sentence."""
+    return _cut(_message_of(error), endpoint)
+
+
 def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
     """The sentence about an error with an HTTP status."""
     url = endpoint.url
@@ -243,11 +253,6 @@ def _cure(words: str, refused: tuple[str, ...]) -> str:
     if "role" in words.lower() and "system" in words.lower():
         return "put the system prompt before the first user message"
     return ""
-
-
-def server_message(error: APIStatusError, endpoint: Endpoint) -> str:
-    """The server's own message, shortened for a sentence."""
-    return _cut(_message_of(error), endpoint)
 
 
 def _message_of(error: APIStatusError) -> str:

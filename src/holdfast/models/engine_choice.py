@@ -29,8 +29,8 @@ from holdfast.models.gguf import GGUF, megabytes
 ENGINES = ("auto", "torch", "llama")
 INSTALL = "pip install 'holdfast-llm[llama]'"
 Work = Literal["chat", "loop", "server"]
-_COPIES = 2  # of the weights in memory, while they are loaded without a GPU
-_BESIDE = 1_500_000_000  # bytes of libraries, and of keys and values
+_COPIES_WHILE_LOADING = 2  # of the weights in memory, while they are loaded without a GPU
+_OVERHEAD = 1_500_000_000  # bytes of libraries, and of keys and values
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class _Memory:
     def of(cls, gguf: GGUF, machine: Machine) -> _Memory:
         dequantised = machine.itemsize * gguf.num_weights
         on_gpu = machine.gpu_memory > 0
-        needed = dequantised * (1 if on_gpu else _COPIES) + _BESIDE
+        needed = dequantised * (1 if on_gpu else _COPIES_WHILE_LOADING) + _OVERHEAD
         offered = machine.gpu_memory or machine.memory
         return cls(gguf.path.stat().st_size, dequantised, needed, offered, on_gpu)
 

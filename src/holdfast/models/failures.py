@@ -66,17 +66,18 @@ class CircuitBreaker:
 
     def record_or_hold_back(self, unit: Hashable, outcome: Any) -> None:
         """Records the outcome of a unit, or holds it back if one of its requests just failed."""
-        if not self.hold_back(unit, outcome):
+        if self.has_failed(unit):
+            self.hold_back(outcome)
+        else:
             self.record(outcome)
 
-    def hold_back(self, unit: Hashable, outcome: Any) -> bool:
-        """Holds an outcome back if a request of its unit just failed; `record` takes it later.
-
-        Returns whether it was held back.
-        """
-        if unit in self._failed:
-            self._held_back.append(outcome)
+    def has_failed(self, unit: Hashable) -> bool:
+        """Whether a request of this unit has failed since the last answer."""
         return unit in self._failed
+
+    def hold_back(self, outcome: Any) -> None:
+        """Holds an outcome back until another request is answered; `record` takes it then."""
+        self._held_back.append(outcome)
 
     async def finish(self, engine: Engine) -> None:
         """Records the outcomes that are still held back, once the model has proved to answer.

@@ -35,9 +35,9 @@ _WORKERS = ThreadPoolExecutor(2, "holdfast-grammar")
 class _Matcher:
     """Follows one reply through a grammar; each mask is computed once, in a thread."""
 
-    def __init__(self, matcher: Any, about: str):
+    def __init__(self, matcher: Any, description: str):
         self._matcher = matcher
-        self._about = about
+        self._description = description
         self._consumed: list[int] = []
         self._prefix: list[int] = []  # the tokens before the latest mask
         self._mask: Future[Tensor] | None = None
@@ -66,7 +66,7 @@ class _Matcher:
             packed = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         if self._matcher.is_error():
             raise ModelError(
-                f"The grammar of {self._about} allows nothing after {len(token_ids)} tokens"
+                f"The grammar of {self._description} allows nothing after {len(token_ids)} tokens"
                 f" ({_reason(self._matcher.get_error())}); give a simpler one."
             )
         return torch.from_numpy(np.unpackbits(packed, bitorder="little").view(np.bool_))
@@ -76,12 +76,12 @@ class _Matcher:
 class CompiledGrammar:
     """A grammar for one tokenizer, as the engine uses it."""
 
-    about: str
+    description: str
     start: Any = field(repr=False)  # llguidance's matcher at the beginning of a reply
 
     def matcher(self) -> _Matcher:
         """A matcher at the beginning of a reply."""
-        return _Matcher(self.start.deep_copy(), self.about)
+        return _Matcher(self.start.deep_copy(), self.description)
 
 
 class GrammarCompiler:
@@ -109,12 +109,12 @@ class GrammarCompiler:
         start = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar.source), log_level=0)
         if start.is_error():
             raise UsageError(
-                f"{option(grammar.option)} asks for {grammar.about}, which cannot be enforced"
+                f"{option(grammar.option)} asks for {grammar.description}, which cannot be enforced"
                 f" ({_reason(start.get_error())}); correct that part, or leave it out.",
                 option=grammar.option,
-                value=grammar.about,
+                value=grammar.description,
             )
-        compiled = CompiledGrammar(grammar.about, start)
+        compiled = CompiledGrammar(grammar.description, start)
         with self._lock:
             self._compiled[grammar] = compiled
             if len(self._compiled) > _MAX_COMPILED:
@@ -149,6 +149,10 @@ def compile_grammar(
 
 
 def _reason(error: str) -> str:
-    """llguidance's reason for a refusal, on one line, without the position in the grammar."""
-    reason = re.split(r"\n\s*\d+ \| ", re.sub(r"^at \d+\(\d+\): ", "", error))[0]
+    """llguidance's reason for a refusal, on one line, without the position in the grammar.
+
+    An error such as "at 1(8): unknown name" is followed by lines of the grammar, "   1 | start: x".
+    """
+    without_position = re.sub(r"^at \d+\(\d+\): ", "", error)
+    reason = re.split(r"\n\s*\d+ \| ", without_position)[0]
     return cut(" ".join(reason.split()), _MAX_REASON) if reason else "no reason given"

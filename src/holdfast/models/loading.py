@@ -101,17 +101,17 @@ def load(
     placement = placement_of(device, dtype, device_map)
     gguf = source.gguf
     digest = gguf.start_digest() if gguf else None
-    model, tokenizer = _read(source, placement, template, trust_remote_code)
+    model, tokenizer = _read_model_and_tokenizer(source, placement, template, trust_remote_code)
     with explain_errors(source, "model"):
         steerable = install(model.eval())
         usual_batch_size = _usual_batch_size(model)
-        of_file = gguf.fingerprint(model.dtype, digest) if gguf and digest else None
+        fingerprint = gguf.fingerprint(model.dtype, digest) if gguf and digest else None
         if multiplies_bfloat16() and not is_split(model):
             pack_layers(model)
         release_freed_memory()  # the weights as they were read, before they were rearranged
         return LocalModel(
             name=source.name,
-            identity=Fingerprint(model, tokenizer, of_file),
+            identity=Fingerprint(model, tokenizer, fingerprint),
             hf_model=model,
             tokenizer=tokenizer,
             stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),
@@ -122,7 +122,7 @@ def load(
         )
 
 
-def _read(
+def _read_model_and_tokenizer(
     source: Source, placement: Placement, template: str | None, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Reads the model and its tokenizer, and moves the model to its device."""
@@ -231,7 +231,7 @@ def _prepare(config: PreTrainedConfig, name: str) -> None:
 
 
 def _without_weights(config: PreTrainedConfig, **options: bool) -> PreTrainedModel:
-    """The model on the meta device."""
+    """Makes the model on the meta device."""
     from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):
@@ -282,7 +282,7 @@ def load_whole(
     Raises:
         ModelError: weights are missing, or have another shape than the configuration says.
     """
-    with _no_report():
+    with _without_report():
         loaded: Any = model_class.from_pretrained(
             location,
             output_loading_info=True,
@@ -328,7 +328,7 @@ def _check_report(name: str, report: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _no_report() -> Iterator[None]:
+def _without_report() -> Iterator[None]:
     """Suppresses transformers' report of missing weights, which becomes an error here."""
     logger = logging.getLogger("transformers.modeling_utils")
 

@@ -38,11 +38,13 @@ def _loading_failed(source: Source, part: ModelPart, error: Exception, silence: 
     """Explains an error by the words that transformers puts into it."""
     reason = str(error)
     name = source.name
+    # "The checkpoint ... has model type `qwen9` but Transformers does not recognize it"
     if kind := re.search(r"has model type `([^`]*)`", reason):
         return ModelError(
             f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"
             " know; update it, or use another model."
         )
+    # "Unrecognized configuration class <class 'transformers.models.bert.BertConfig'> for this kind"
     if kind := re.search(r"Unrecognized configuration class <class '[\w.]*?(\w+)'>", reason):
         return ModelError(f"{name!r} is no causal language model ({kind[1]}); use a chat model.")
     if "trust_remote_code" in reason:

@@ -3,26 +3,36 @@
 import os
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
-# "ENGINE:MODEL", which is neither a URL, nor a host with a port, nor a Windows drive
+# vllm:default; not https://host, localhost:8000 or the Windows drive in c:/models
 _IN_ENGINE = re.compile(r"(?P<engine>[a-z][a-z0-9_-]+):(?!//|\d+(?:/|$)).")
 
 _THIS_MACHINE = r"localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\]"
 _HOST = rf"(?:{_THIS_MACHINE}|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*)"
-# an address without its scheme: with a port, ending in /v1, or on this machine
+# an address without its scheme: host:8000/v1, api.host.com/v1, or localhost
 _ADDRESS = re.compile(rf"{_HOST}:\d+(?:/\S*)?|{_HOST}/v1/?|(?:{_THIS_MACHINE})(?:/\S*)?")
 
-# How the names of vendors' models begin, with the vendor's address and the usual variable of its
-# key. Models with open weights do not match: their names on the hub begin with an owner.
+
+class _Vendor(NamedTuple):
+    """A vendor of models that are only behind its endpoint."""
+
+    name: str  # how the names of its models begin, as a pattern
+    url: str
+    key: str  # the environment variable in which its users keep their key
+
+
+# Models with open weights do not match: their names on the hub begin with an owner.
 _VENDORS = (
-    (r"gpt-\d|chatgpt-|o\d(-|$)", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    (r"claude-", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
-    (
+    # gpt-5, chatgpt-4o-latest, o3, o3-mini
+    _Vendor(r"gpt-\d|chatgpt-|o\d(-|$)", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    _Vendor(r"claude-", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+    _Vendor(
         r"gemini-",
         "https://generativelanguage.googleapis.com/v1beta/openai",
         "GEMINI_API_KEY",
     ),
-    (r"grok-", "https://api.x.ai/v1", "XAI_API_KEY"),
+    _Vendor(r"grok-", "https://api.x.ai/v1", "XAI_API_KEY"),
 )
 
 # Engines with their own server, which `holdfast serve` does not replace. They are listed by name
@@ -54,9 +64,9 @@ def guess_endpoint(model: str | None) -> GuessedEndpoint | None:
     if _ADDRESS.fullmatch(model):
         is_plain = re.match(_THIS_MACHINE, model) or ":" in model
         return GuessedEndpoint(f"http://{model}" if is_plain else f"https://{model}")
-    for pattern, url, key in _VENDORS:
-        if re.match(pattern, model):
-            return GuessedEndpoint(url, model, key)
+    for vendor in _VENDORS:
+        if re.match(vendor.name, model):
+            return GuessedEndpoint(vendor.url, model, vendor.key)
     return None
 
 

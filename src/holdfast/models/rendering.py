@@ -89,7 +89,7 @@ class RenderedRequest:
             CachedPrefix(
                 token_ids=tokens.token_ids + token_ids,
                 span=tokens.span + (False,) * len(token_ids),
-                compiled=tokens.compiled,
+                pass_methods=tokens.pass_methods,
                 kv=kv,
                 text=prompt.text + reply,
                 text_spans=prompt.spans,
@@ -133,16 +133,16 @@ def render_requests(
     if not requests:
         return []
     texts: list[list[RenderedText]] = []
-    masks: list[int | None] = []
+    mask_ids: list[int | None] = []
     for in_thread in requests:
         request = in_thread.request
         with name_errors(request.name):
-            texts.append([_render_text(request, chat, tokenizer) for chat in _chats(request)])
-            masks.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
+            texts.append([_render_text(request, chat, tokenizer) for chat in _edit_chats(request)])
+            mask_ids.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
     prompts = iter(tokenize(list(chain(*texts)), tokenizer))
     return [
-        _rendered_request(in_thread, list(islice(prompts, len(of_request))), mask, traces)
-        for in_thread, of_request, mask in zip(requests, texts, masks, strict=True)
+        _make_rendered(in_thread, list(islice(prompts, len(request_texts))), mask_id, traces)
+        for in_thread, request_texts, mask_id in zip(requests, texts, mask_ids, strict=True)
     ]
 
 
@@ -193,15 +193,15 @@ def _render_plain(
     return RenderedText(bos + text, tuple(spans))
 
 
-def _rendered_request(
-    in_thread: RequestInThread, prompts: Sequence[Prompt], mask: int | None, traces: bool
+def _make_rendered(
+    in_thread: RequestInThread, prompts: Sequence[Prompt], mask_id: int | None, traces: bool
 ) -> RenderedRequest:
     """Makes the engine's request from rendered prompts.
 
     Args:
         in_thread: the request, and the prefixes of its thread.
         prompts: the rendered chat of each prompt.
-        mask: the token that replaces the span in all prompts but the first; None leaves the span.
+        mask_id: replaces the tokens of the span in all prompts but the first; None leaves them.
         traces: whether the model's attention can be read.
     """
     request = in_thread.request
@@ -209,7 +209,9 @@ def _rendered_request(
     token_prompts: list[TokenPrompt] = []
     for prompt, prefix in zip_longest(prompts, in_thread.prefixes[: len(prompts)]):
         is_first = not token_prompts
-        token_prompts.append(_token_prompt(prompt, prefix, compiled, None if is_first else mask))
+        token_prompts.append(
+            _make_token_prompt(prompt, prefix, compiled, None if is_first else mask_id)
+        )
     token_request = TokenRequest(
         prompts=tuple(token_prompts),
         processors=compiled.processors,
@@ -237,15 +239,15 @@ def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
     return int(token)
 
 
-def _token_prompt(
+def _make_token_prompt(
     prompt: Prompt,
     prefix: CachedPrefix | None,
     compiled: CompiledMethods,
-    mask: int | None = None,
+    mask_id: int | None = None,
 ) -> TokenPrompt:
     """Makes the engine's prompt, which continues the prefix if there is one.
 
-    `mask`, if it is given, replaces every token of the span.
+    `mask_id`, if it is given, replaces every token of the span.
     """
     token_ids = prompt.token_ids
     span = prompt.span_mask
@@ -253,9 +255,9 @@ def _token_prompt(
     if prefix is not None and new_from is not None:
         token_ids = prefix.token_ids + token_ids[new_from:]
         span = prefix.span + span[new_from:]
-    if mask is not None:
+    if mask_id is not None:
         pairs = zip(token_ids, span, strict=True)
-        token_ids = tuple(mask if inside else token for token, inside in pairs)
+        token_ids = tuple(mask_id if inside else token for token, inside in pairs)
     return TokenPrompt.after(prefix, token_ids, span, compiled)
 
 
@@ -277,8 +279,8 @@ def token_at(prompt: Prompt, character: int) -> int | None:
     return first if prompt.starts[first : first + 1] == (character,) else None
 
 
-def _chats(request: Request) -> list[_Chat]:
-    """The chats of a request's prompts: its own and, for each processor, a second one."""
+def _edit_chats(request: Request) -> list[_Chat]:
+    """Edits the chat of a request for its prompts: its own and, for each processor, a second."""
     compiled = request.compiled
 
     def edit_chat(edit: Callable[[Messages], Messages], *, default_system: bool) -> _Chat:

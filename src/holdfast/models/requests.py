@@ -280,7 +280,7 @@ class Request:
                 f"{self.grammar.option} describes a whole reply, but with continue_final_message"
                 " the reply is only the end of a message; leave one of them out.",
                 option=self.grammar.option,
-                value=self.grammar.about,
+                value=self.grammar.description,
             )
         self._check_reply_tokens()
 
@@ -355,7 +355,7 @@ class Request:
 
     @cached_property
     def compiled(self) -> CompiledMethods:
-        """The methods, compiled."""
+        """All its methods, compiled; `TokenPrompt.pass_methods` are those inside a pass."""
         return compile_methods(self.methods)
 
     @property

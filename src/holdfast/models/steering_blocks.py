@@ -108,7 +108,7 @@ def _make_block(
     return Steered(
         ref(model),
         type(model).__name__,
-        BatchSteering(span.to(model.device), rows, trace, follows=False),
+        BatchSteering(span.to(model.device), rows, trace, covers_pass=False),
         CacheOrigin(tuple(rows), span.cpu(), spec),
         spec,
     )

@@ -143,7 +143,7 @@ class StepLoop(Generic[HandleT]):
         self._waiters.add(waiter)
         self._new.append(waiter)
         if self._stepping is None:
-            self._stepping = loop.create_task(self._step_while_awaited())
+            self._stepping = loop.create_task(self._run_while_awaited())
         return waiter
 
     def _remove(self, waiter: _Waiter[HandleT]) -> None:
@@ -162,14 +162,14 @@ class StepLoop(Generic[HandleT]):
             waiter.end(error)
             self._remove(waiter)
 
-    async def _step_while_awaited(self) -> None:
-        """Runs steps until nobody waits for a reply."""
+    async def _run_while_awaited(self) -> None:
+        """Steps the model until no task waits for a reply."""
         loop = asyncio.get_running_loop()
         any_ended = True  # at the beginning, further requests may come as they do after a reply
         try:
             while self._waiters or self._abandoned:
                 if self._executor is not None:
-                    await loop.run_in_executor(self._executor, self._step_in_thread)
+                    await loop.run_in_executor(self._executor, self._run_in_thread)
                     continue
                 for _ in range(_NUM_YIELDS if any_ended else 1):
                     await asyncio.sleep(0)
@@ -193,8 +193,8 @@ class StepLoop(Generic[HandleT]):
 
     # Where steps are made
 
-    def _step_in_thread(self) -> None:
-        """Makes steps as long as there is anything to do, without waiting for the event loop."""
+    def _run_in_thread(self) -> None:
+        """Steps the model as long as there is work, without waiting for the event loop."""
         while self._new or self._abandoned or self._submitted:
             by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[HandleT], ReplyUpdate]] = {}
             for waiter, update in self._submit_and_step().items():
@@ -204,9 +204,14 @@ class StepLoop(Generic[HandleT]):
                     loop.call_soon_threadsafe(self._report, updates)
 
     def _submit_and_step(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
-        """Cancels abandoned requests, submits new ones, and makes a step."""
+        """Cancels abandoned requests, submits new ones, and steps the model once."""
         while self._abandoned:
             self._free(self._abandoned.popleft())
+        refused = self._submit_new()
+        return refused | self._step_model() if self._submitted else refused
+
+    def _submit_new(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
+        """Submits new requests; returns the errors of those that are refused."""
         refused = dict[_Waiter[HandleT], ReplyUpdate]()
         for _ in range(len(self._new)):
             waiter = self._new.popleft()
@@ -219,7 +224,7 @@ class StepLoop(Generic[HandleT]):
                 refused[waiter] = ReplyUpdate(outcome=error)
             else:
                 self._submitted[waiter.handle] = waiter
-        return refused | self._step() if self._submitted else refused
+        return refused
 
     def _free(self, waiter: _Waiter[HandleT]) -> None:
         """Cancels the request of a task that no longer waits, unless its reply has ended."""
@@ -227,8 +232,8 @@ class StepLoop(Generic[HandleT]):
         if handle is not None and self._submitted.pop(handle, None) is not None:
             self._stepped.cancel(handle)
 
-    def _step(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
-        """Makes a step; returns updates for the tasks that still wait."""
+    def _step_model(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
+        """Steps the model once; returns updates for the tasks that still wait."""
         try:
             changed = self._stepped.step()
         except Exception as error:  # after a failed step, the model has dropped all requests

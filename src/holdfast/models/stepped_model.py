@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -91,12 +91,15 @@ class ThreadCache:
         """Replaces the prefixes of a thread, and evicts keys and values beyond the limit."""
         earlier = self._prefixes.get(thread, ())
         self.forget(thread)
-        kept = tuple(
-            old if old is not None and old.grow(new) else new
-            for new, old in zip_longest(prefixes, earlier[: len(prefixes)])
-        )
-        self._prefixes[thread] = kept
-        self.size += _size(kept)
+        kept: list[CachedPrefix] = []
+        for new, old in zip_longest(prefixes, earlier[: len(prefixes)]):
+            if old is not None and old.is_continued_by(new):
+                old.become(new)  # requests that wait with it use the new copy, the only one left
+                kept.append(old)
+            else:
+                kept.append(new)
+        self._prefixes[thread] = tuple(kept)
+        self.size += _size(self._prefixes[thread])
         for others in self._prefixes.values():
             if self.size <= self.limit:
                 break
@@ -218,7 +221,7 @@ class SteppedModel:
         serving = None
         if self._long_lived:
             serving = Serving(
-                PrefixCache(model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary)
+                PrefixCache(model.prefix_bytes, saves_pieces=runner.sees_all, rotary=runner.rotary)
             )
         return Scheduler(runner, model.stop_ids, model.batch_size, serving)
 
@@ -243,7 +246,7 @@ class SteppedModel:
         """
         try:
             with one_thread() if self._one_processor else nullcontext():
-                updates = self._step_scheduler()
+                updates = self._collect_updates(self.scheduler.step())
         except BaseException as error:
             self.open.clear()
             self.scheduler = self._new_scheduler()
@@ -260,9 +263,8 @@ class SteppedModel:
             self.scheduler.cancel(state)
             self.open.pop(state, None)
 
-    def _step_scheduler(self) -> dict[RequestState, ReplyUpdate]:
-        """Runs a step; returns the new tokens and the outcomes of the requests."""
-        ended = self.scheduler.step()
+    def _collect_updates(self, ended: Sequence[RequestState]) -> dict[RequestState, ReplyUpdate]:
+        """Collects the new tokens and the outcomes of a step, in which these requests ended."""
         if self.scheduler.halvings:
             self.reduced_max_sequences = self.scheduler.halvings[-1]
         num_reported = {

@@ -95,8 +95,8 @@ def read_chat(
     if grammar is not None and body.continue_final_message:
         raise refused_field(
             "continue_final_message",
-            f"{option(grammar.option)} asks for {grammar.about}, but continue_final_message for the"
-            " end of a message; leave one of them out.",
+            f"{option(grammar.option)} asks for {grammar.description}, but continue_final_message"
+            " for the end of a message; leave one of them out.",
         )
     request = _make_request(messages, body, _sampling(body, limits), limits, tools=tools)
     request = replace(request, grammar=grammar, penalties=_penalties(body))

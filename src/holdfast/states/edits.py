@@ -20,8 +20,8 @@ from holdfast.methods.compiled import CompiledMethods
 class EditedRow:
     """One row of a pass, as known on the host."""
 
-    compiled: CompiledMethods
-    first: int  # the column of the first token that the pass computes
+    pass_methods: CompiledMethods
+    start: int  # the column of the first token that the pass computes
     num_tokens: int  # how many tokens the pass computes: the last ones of the row
     padding: int  # columns of padding before these tokens
     span: Tensor  # bool [column] on the host, for the prompt's columns
@@ -30,16 +30,16 @@ class EditedRow:
     @property
     def has_span(self) -> bool:
         """Whether the pass computes tokens of the span."""
-        if self.first >= len(self.span):
+        if self.start >= len(self.span):
             return False
-        return bool(self.span[self.first : self.first + self.num_tokens].any())
+        return bool(self.span[self.start : self.start + self.num_tokens].any())
 
 
 @dataclass(frozen=True)
 class EditGroup:
     """Rows with the same methods."""
 
-    compiled: CompiledMethods
+    pass_methods: CompiledMethods
     rows: Tensor | None  # the indices of the rows, int64 [row]; None for all
     # bool [row, token], True on the tokens of the pass that are in the span; None if there are none
     span: Tensor | None
@@ -50,12 +50,12 @@ class EditGroup:
         """Returns the group's rows of a pass's states, [row, token, ...]."""
         return states if self.rows is None else states[self.rows]
 
-    def put(self, edited: Tensor, states: Tensor) -> Tensor:
+    def replace(self, states: Tensor, edited: Tensor) -> Tensor:
         """Returns the states with the group's rows replaced by the edited ones."""
         return edited if self.rows is None else states.index_copy(0, self.rows, edited)
 
 
-def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> list[EditGroup]:
+def group_edits(rows: Sequence[EditedRow], width: int, device: torch.device) -> list[EditGroup]:
     """Groups the rows of a pass by their methods; rows that nothing edits are in no group.
 
     Args:
@@ -63,33 +63,33 @@ def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> lis
     """
     by_methods: dict[CompiledMethods, list[int]] = {}
     for index, row in enumerate(rows):
-        if row.compiled.states:
-            by_methods.setdefault(row.compiled, []).append(index)
+        if row.pass_methods.states:
+            by_methods.setdefault(row.pass_methods, []).append(index)
     groups = []
-    for compiled, indices in by_methods.items():
+    for methods, indices in by_methods.items():
         group_rows = [rows[index] for index in indices]
-        if not _has_effect(compiled, group_rows):
+        if not _have_effect(methods, group_rows):
             continue
         has_all = len(indices) == len(rows)
         row_indices = None if has_all else _on_device(tuple(indices), device)
-        groups.append(_group(compiled, row_indices, group_rows, width, device))
+        groups.append(_make_group(methods, row_indices, group_rows, width, device))
     return groups
 
 
-def _has_effect(compiled: CompiledMethods, rows: Sequence[EditedRow]) -> bool:
+def _have_effect(methods: CompiledMethods, rows: Sequence[EditedRow]) -> bool:
     """Whether the methods edit anything in this pass.
 
     Keys are edited only in the pass that computes the span, and some methods edit only generated
     tokens.
     """
-    if compiled.keys and any(row.has_span for row in rows):
+    if methods.keys and any(row.has_span for row in rows):
         return True
-    generates = any(row.first + row.num_tokens > row.prompt_len for row in rows)
-    return any(generates or not method.reply_only for method in compiled.hidden)
+    generates = any(row.start + row.num_tokens > row.prompt_len for row in rows)
+    return any(generates or not method.reply_only for method in methods.hidden)
 
 
-def _group(
-    compiled: CompiledMethods,
+def _make_group(
+    methods: CompiledMethods,
     row_indices: Tensor | None,
     rows: Sequence[EditedRow],
     width: int,
@@ -100,15 +100,15 @@ def _group(
     if any(row.has_span for row in rows):
         in_span = torch.zeros(len(rows), width, dtype=torch.bool)
         for number, row in enumerate(rows):
-            computed = row.span[row.first : row.first + row.num_tokens]
+            computed = row.span[row.start : row.start + row.num_tokens]
             in_span[number, row.padding : row.padding + len(computed)] = computed
         span = in_span.to(device)
-    if any(row.first < row.prompt_len for row in rows):
+    if any(row.start < row.prompt_len for row in rows):
         generated = torch.zeros(len(rows), width, dtype=torch.bool)
         for number, row in enumerate(rows):
-            generated[number, row.padding + max(row.prompt_len - row.first, 0) :] = True
+            generated[number, row.padding + max(row.prompt_len - row.start, 0) :] = True
         reply = generated.to(device)
-    return EditGroup(compiled, row_indices, span, reply)
+    return EditGroup(methods, row_indices, span, reply)
 
 
 @lru_cache(maxsize=256)
@@ -127,8 +127,8 @@ def tokens_in(arguments: Mapping[str, Any]) -> Tensor | None:
     return ids if isinstance(ids, Tensor) and ids.ndim >= 2 else None
 
 
-def edits_of_pass(
-    methods: Sequence[CompiledMethods],
+def edits_in_block(
+    methods_by_row: Sequence[CompiledMethods],
     span: Tensor,
     arguments: Mapping[str, Any],
     columns_before: int,
@@ -136,7 +136,7 @@ def edits_of_pass(
     """Returns the edits of one pass inside a block of `holdfast.steering`.
 
     Args:
-        methods: of each row of the block's span.
+        methods_by_row: of each row of the block's span.
         span: bool [row, column], on the host.
         arguments: of the pass, by name.
         columns_before: the number of columns before the pass.
@@ -144,7 +144,7 @@ def edits_of_pass(
     Raises:
         UsageError: the pass has no tokens that can be counted, or its rows do not fit the span.
     """
-    if not any(compiled.states for compiled in methods):
+    if not any(methods.states for methods in methods_by_row):
         return []
     ids = tokens_in(arguments)
     if ids is None:
@@ -152,22 +152,23 @@ def edits_of_pass(
             "A block that edits keys or hidden states needs input_ids or inputs_embeds; pass one"
             " of them by its name."
         )
-    (batch, tokens), (count, width) = ids.shape[:2], span.shape
-    if batch % count:
+    batch_size, num_tokens = ids.shape[:2]
+    num_prompts, prompt_len = span.shape
+    if batch_size % num_prompts:
         raise UsageError(
-            f"The span mask has {count} rows and the model's batch {batch}; give one row"
+            f"The span mask has {num_prompts} rows and the model's batch {batch_size}; give one row"
             " per prompt."
         )
-    owners = [row // (batch // count) for row in range(batch)]
+    prompt_of_row = [row // (batch_size // num_prompts) for row in range(batch_size)]
     rows = [
         EditedRow(
-            compiled=methods[owner],
-            first=columns_before,
-            num_tokens=tokens,
+            pass_methods=methods_by_row[prompt],
+            start=columns_before,
+            num_tokens=num_tokens,
             padding=0,
-            span=span[owner],
-            prompt_len=width,
+            span=span[prompt],
+            prompt_len=prompt_len,
         )
-        for owner in owners
+        for prompt in prompt_of_row
     ]
-    return edits_of(rows, tokens, ids.device)
+    return group_edits(rows, num_tokens, ids.device)

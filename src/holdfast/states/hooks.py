@@ -84,18 +84,18 @@ def _touched(edits: _Edits) -> list[tuple[Site, int]]:
     touched: dict[tuple[Site, int], None] = {}
     for group in edits:
         for site in Site:
-            for method in _methods_at(site, group.compiled):
+            for method in _methods_at(site, group.pass_methods):
                 touched |= dict.fromkeys((site, layer) for layer in method.touched_layers)
     return list(touched)
 
 
-def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
+def _methods_at(site: Site, methods: CompiledMethods) -> Sequence[EditsStates]:
     """Returns the methods that edit a part of the layers, in order."""
     if site is Site.HIDDEN:
-        return compiled.hidden
+        return methods.hidden
     if site is Site.VALUES:
-        return [method for method in compiled.keys if method.edits_values]
-    return compiled.keys
+        return [method for method in methods.keys if method.edits_values]
+    return methods.keys
 
 
 def _watching_hook(states: _States, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
@@ -131,7 +131,8 @@ def _editing_hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Ca
 def _edit_layer(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
     """Returns the states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in edits:
-        if not any(layer in method.touched_layers for method in _methods_at(site, group.compiled)):
+        methods = _methods_at(site, group.pass_methods)
+        if not any(layer in method.touched_layers for method in methods):
             continue
         before = group.select(states)
         if site is Site.HIDDEN:
@@ -139,13 +140,13 @@ def _edit_layer(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor
         else:
             after = _edit_span(group, site, layer, before)
         if after is not before:
-            states = group.put(after, states)
+            states = group.replace(states, after)
     return states
 
 
 def _edit_hidden(group: EditGroup, layer: int, hidden: Tensor) -> Tensor:
     """Returns the edited hidden states of a group, [row, token, size]."""
-    for method in group.compiled.hidden:
+    for method in group.pass_methods.hidden:
         if layer not in method.touched_layers:
             continue
         changed = method.edit_hidden(hidden, layer)
@@ -162,7 +163,7 @@ def _edit_span(group: EditGroup, site: Site, layer: int, states: Tensor) -> Tens
     if group.span is None:
         return states
     is_in_span = group.span[..., None, None]
-    for method in group.compiled.keys:
+    for method in group.pass_methods.keys:
         if layer not in method.touched_layers:
             continue
         if site is Site.KEYS:

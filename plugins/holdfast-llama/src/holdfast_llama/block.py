@@ -75,7 +75,7 @@ class SteeringBlock:
         self._methods = _attention_methods(methods)
         self._trace = trace
         self._open = False
-        self._sought = _read_hold(hold)
+        self._search = _read_hold(hold)
         self._tokens: list[int] = []  # the tokens in the context
         self._span: tuple[bool, ...] = ()
         self._masses: list[np.ndarray] = []
@@ -145,7 +145,7 @@ class SteeringBlock:
         llama.reset()
         for name in _REPLACED:
             original = getattr(llama, name)
-            replacement = self._forward if name == "eval" else self._guard(original)
+            replacement = self._forward if name == "eval" else self._only_while_open(original)
             setattr(llama, name, _Replacement(replacement))
         self._open = True
 
@@ -158,7 +158,9 @@ class SteeringBlock:
         self._context.close()
         self._llama.reset()
 
-    def _guard(self, original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    def _only_while_open(
+        self, original: Callable[..., Iterator[Any]]
+    ) -> Callable[..., Iterator[Any]]:
         """Wraps a generator so that it fails after the block has ended, instead of continuing
         unsteered.
         """
@@ -196,7 +198,7 @@ class SteeringBlock:
             return
         ids = [*llama.input_ids[:past].tolist(), *tokens]
         if past != len(self._tokens) or len(tokens) > 1 or not past:
-            span = self._find(ids)
+            span = self._find_span(ids)
             includes_generated = any(method.span_includes_generated for method in self._methods)
             if self._span[:past] != span[:past] or (includes_generated and past):
                 # the cached keys were computed under another span
@@ -224,21 +226,21 @@ class SteeringBlock:
             self._masses.append(self._weights.mass[0])
             self._uniform.append(self._weights.uniform[0])
 
-    def _find(self, ids: Sequence[int]) -> tuple[bool, ...]:
+    def _find_span(self, ids: Sequence[int]) -> tuple[bool, ...]:
         """Finds the span in a prompt; returns True for each of its tokens.
 
         Raises:
             PromptError: the prompt does not contain the span.
         """
         span = np.zeros(len(ids), bool)
-        for first, last in self._sought.ranges:
+        for first, last in self._search.ranges:
             if not 0 <= first < last <= len(ids):
                 raise PromptError(
                     f"The span ({first}, {last}) is not inside the prompt of {len(ids)} tokens;"
                     " give its first and last (exclusive) token, counted from 0."
                 )
             span[first:last] = True
-        if self._sought.texts:
+        if self._search.texts:
             span |= self._find_system_prompts(ids)
         return tuple(span.tolist())
 
@@ -248,15 +250,15 @@ class SteeringBlock:
         Raises:
             PromptError: the prompt does not contain one of them, or more than once.
         """
-        pieces = [self._piece(token) for token in ids]
+        pieces = [self._bytes_of(token) for token in ids]
         ends = np.cumsum([len(piece) for piece in pieces])
         starts = ends - [len(piece) for piece in pieces]
         text = b"".join(pieces)
         span = np.zeros(len(ids), bool)
-        for system_prompt in self._sought.texts:
+        for system_prompt in self._search.texts:
             count = text.count(system_prompt)
             first = text.find(system_prompt)
-            if not count or (count > 1 and not self._sought.begins_chat):
+            if not count or (count > 1 and not self._search.begins_chat):
                 raise PromptError(
                     f"The system prompt {system_prompt.decode()[:60]!r} occurs in the prompt"
                     f" {count} times, not once; pass the chat that you send, or the span's"
@@ -265,7 +267,7 @@ class SteeringBlock:
             span |= (starts < first + len(system_prompt)) & (ends > first)
         return span
 
-    def _piece(self, token: int) -> bytes:
+    def _bytes_of(self, token: int) -> bytes:
         """Returns the bytes of a token's text."""
         vocab = llama_cpp.llama_model_get_vocab(self._llama._model.model)
         buffer = ctypes.create_string_buffer(_MAX_PIECE)
@@ -274,7 +276,7 @@ class SteeringBlock:
 
 
 @dataclass(frozen=True)
-class _SoughtSpan:
+class _SpanSearch:
     """The span of a block, as it is searched for in each prompt.
 
     Args:
@@ -318,7 +320,7 @@ def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
     return steering_methods
 
 
-def _read_hold(hold: Any) -> _SoughtSpan:
+def _read_hold(hold: Any) -> _SpanSearch:
     """Reads the argument `hold` of a block.
 
     Raises:
@@ -337,11 +339,11 @@ def _read_hold(hold: Any) -> _SoughtSpan:
                 "The chat has no system prompt to steer towards; add a message with the role"
                 " 'system', or give tokens as [(first, last)]."
             )
-        return _SoughtSpan(texts, begins_chat=len(texts) == 1 and items[0]["role"] == "system")
+        return _SpanSearch(texts, begins_chat=len(texts) == 1 and items[0]["role"] == "system")
     pairs = [tuple(item) for item in items if isinstance(item, (list, tuple))]
     if not items or len(pairs) != len(items) or any(len(pair) != 2 for pair in pairs):
         raise UsageError(
             "steering takes the messages of a chat, or tokens as [(first, last)], not"
             f" {hold!r:.80}."
         )
-    return _SoughtSpan(ranges=pairs)
+    return _SpanSearch(ranges=pairs)

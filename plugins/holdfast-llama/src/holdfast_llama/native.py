@@ -169,7 +169,7 @@ def check_architecture(model: Any, name: str) -> None:
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassOutput:
     """The outputs of a pass.
 
     Args:
@@ -256,7 +256,7 @@ class NativeContext:
         size = llama_cpp.llama_state_seq_get_size(self.pointer, stream)
         state = np.empty(size, np.uint8)
         _check_size(
-            size, llama_cpp.llama_state_seq_get_data(self.pointer, _at(state), size, stream)
+            size, llama_cpp.llama_state_seq_get_data(self.pointer, _pointer_to(state), size, stream)
         )
         return state
 
@@ -265,12 +265,12 @@ class NativeContext:
         self.crop(stream, 0)
         size = state.nbytes
         _check_size(
-            size, llama_cpp.llama_state_seq_set_data(self.pointer, _at(state), size, stream)
+            size, llama_cpp.llama_state_seq_set_data(self.pointer, _pointer_to(state), size, stream)
         )
 
     def decode(
         self, rows: Sequence[SteeredRow], tokens: Sequence[Sequence[int]], logits: int = 1
-    ) -> Passed:
+    ) -> PassOutput:
         """Forwards tokens of several rows.
 
         Args:
@@ -310,7 +310,7 @@ class NativeContext:
             for row in rows:
                 self.crop(row.stream, row.start)
             raise
-        return Passed(last_logits, self.weights.mass, self.weights.uniform)
+        return PassOutput(last_logits, self.weights.mass, self.weights.uniform)
 
     def _logits_of(self, index: int) -> np.ndarray:
         """Returns the logits of a token of the latest pass, float32 [vocabulary], as a view."""
@@ -330,13 +330,13 @@ class NativeContext:
         width = stop - start
         for number, (row, row_tokens) in enumerate(zip(rows, tokens, strict=True)):
             for position in range(start, stop):
-                at = number * width + position - start
-                inside = position < len(row_tokens)
-                batch.token[at] = row_tokens[position if inside else 0]
-                batch.pos[at] = row.start + position
-                batch.n_seq_id[at] = 1
-                batch.seq_id[at][0] = row.stream
-                batch.logits[at] = inside and position >= len(row_tokens) - logits
+                index = number * width + position - start
+                is_padding = position >= len(row_tokens)
+                batch.token[index] = row_tokens[0 if is_padding else position]
+                batch.pos[index] = row.start + position
+                batch.n_seq_id[index] = 1
+                batch.seq_id[index][0] = row.stream
+                batch.logits[index] = not is_padding and position >= len(row_tokens) - logits
         batch.n_tokens = width * len(rows)
         if self.steers:
             stops = [min(stop, len(row_tokens)) for row_tokens in tokens]
@@ -357,7 +357,7 @@ def _free_context(pointer: Any, *_: object) -> None:
     llama_cpp.llama_free(pointer)
 
 
-def _at(state: np.ndarray) -> Any:
+def _pointer_to(state: np.ndarray) -> Any:
     return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
 
 

@@ -312,13 +312,14 @@ class LlamaRunner:
             for slot, sequence in zip(which, sequences, strict=True):
                 slots.native(slot, steers=_steers(sequence), columns=len(sequence))
             rows = [self._row(slots, *pair) for pair in zip(which, sequences, strict=True)]
-            for numbers in _groups(rows):
+            for numbers in _group_by_pass(rows):
                 tokens = [rows[number].tokens for number in numbers]
                 steered = [rows[number].steered for number in numbers]
-                passed = rows[numbers[0]].native.context.decode(steered, tokens, num_logits)
-                logits[numbers] = passed.logits
-                if passed.mass.size:
-                    mass[numbers], uniform[numbers] = passed.mass, passed.uniform
+                output = rows[numbers[0]].native.context.decode(steered, tokens, num_logits)
+                logits[numbers] = output.logits
+                if output.mass.size:
+                    mass[numbers] = output.mass
+                    uniform[numbers] = output.uniform
                 for number in numbers:
                     rows[number].native.tokens = rows[number].end
         return Output(
@@ -337,7 +338,7 @@ class LlamaRunner:
             native.context.crop(native.stream, start)
             native.tokens = start
         steered = SteeredRow(
-            native.stream, start, prompt.span, prompt.compiled.attention, _is_traced(sequence)
+            native.stream, start, prompt.span, prompt.pass_methods.attention, _is_traced(sequence)
         )
         return _Row(native, steered, sequence.tokens_from(start))
 
@@ -362,10 +363,10 @@ def _is_traced(sequence: TokenSequence) -> bool:
 
 def _steers(sequence: TokenSequence) -> bool:
     """Whether a sequence needs a context that materialises attention weights."""
-    return bool(sequence.prompt.compiled.attention) or _is_traced(sequence)
+    return bool(sequence.prompt.pass_methods.attention) or _is_traced(sequence)
 
 
-def _groups(rows: Sequence[_Row]) -> list[list[int]]:
+def _group_by_pass(rows: Sequence[_Row]) -> list[list[int]]:
     """Groups the numbers of rows by pass: the rows of a group share a pass."""
     by_context: dict[NativeContext, list[int]] = {}
     for number, row in enumerate(rows):

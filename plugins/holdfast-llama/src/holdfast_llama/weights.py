@@ -126,11 +126,18 @@ class _SetRun(NamedTuple):
     is_traced: bool  # they are in the span of the prompt, whose mass is traced
 
 
-class ColumnSets:
-    """Three sets of the columns of each row, over which weights are summed.
+class SetMasses(NamedTuple):
+    """The mass on each of three sets of columns, [row, head, query]."""
 
-    They are the columns that count as the span; all others; and the span in the prompt, whose mass
-    is traced. Sums over runs of columns are much faster than products with indicators of the sets.
+    span: np.ndarray  # columns that count as the span
+    rest: np.ndarray  # all others
+    traced: np.ndarray  # the span in the prompt
+
+
+class ColumnSets:
+    """Three sets of the columns of each row, over which weights are summed; see `SetMasses`.
+
+    Sums over runs of columns are much faster than products with indicators of the sets.
 
     Args:
         rows: the rows of a pass.
@@ -148,16 +155,17 @@ class ColumnSets:
         # by the number of lines of a row: where each run starts in the flattened weights
         self._offsets: dict[int, np.ndarray] = {}
 
-    def masses(self, weights: np.ndarray) -> np.ndarray:
-        """Sums contiguous weights [row, head, query, column]; returns [set, row, head, query]."""
+    def masses(self, weights: np.ndarray) -> SetMasses:
+        """Sums contiguous weights [row, head, query, column] over each set."""
         rows, heads, queries, width = weights.shape
         lines = heads * queries
         if lines not in self._offsets:
-            firsts = np.arange(0, rows * lines * width, width).reshape(rows, lines, 1)
-            self._offsets[lines] = (firsts + self._starts[:, None]).ravel()
+            line_starts = np.arange(0, rows * lines * width, width).reshape(rows, lines, 1)
+            self._offsets[lines] = (line_starts + self._starts[:, None]).ravel()
         sums = np.add.reduceat(weights.reshape(-1), self._offsets[lines])
         # einsum, as the idle threads of BLAS would spin through the whole pass
-        return np.einsum("rhqs,rsc->crhq", sums.reshape(rows, heads, queries, -1), self._sets)
+        by_run = sums.reshape(rows, heads, queries, -1)
+        return SetMasses(*np.einsum("rhqs,rsc->crhq", by_run, self._sets))
 
 
 def _set_runs(row: SteeredRow, end: int, width: int) -> list[_SetRun]:
@@ -429,7 +437,7 @@ class AttentionWeights:
         rows = np.arange(len(weights))
         if moves is None:  # only the last query is traced
             last = weights[rows, :, self._last]
-            self.mass[:, layer] = self._columns.masses(last[:, :, None])[2, ..., 0]
+            self.mass[:, layer] = self._columns.masses(last[:, :, None]).traced[..., 0]
         else:
             span, rest, traced = self._columns.masses(weights)
             if tensor.src[2]:  # an attention sink: one more score in the softmax, part of the rest
@@ -493,7 +501,7 @@ class AttentionWeights:
         address = tensor.src[1]
         if address not in self._uniform:
             visible = self._visible(tensor, columns.width).astype(np.float32)
-            traced = columns.masses(visible[:, None, None])[2, :, 0, 0]
+            traced = columns.masses(visible[:, None, None]).traced[:, 0, 0]
             self._uniform[address] = traced / visible.sum(1)
         return self._uniform[address]
 

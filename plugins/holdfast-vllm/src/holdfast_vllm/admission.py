@@ -77,7 +77,7 @@ def admit(
         ids = prompt.get("prompt_token_ids")
         if prompt["type"] == "embeds" or not ids:
             raise UsageError("A prompt of embeddings cannot be steered; send text or tokens.")
-        ranges = _ranges(renderer, prompt, ids, requested) if requested.needs_span else ()
+        ranges = _find_span(renderer, prompt, ids, requested) if requested.needs_span else ()
         if uses_full_graphs(config) and len(ranges) > MAX_SPAN_PARTS:
             raise UsageError(
                 f"The span has {len(ranges)} parts, but full CUDA graphs allow at most"
@@ -90,8 +90,8 @@ def admit(
 
 
 def _check_alone(requested: RequestedSteering, replies: int) -> None:
-    for key, given in ((TRACE, requested.trace), (SEED, requested.seed is not None)):
-        if given and replies > 1:
+    for key, is_given in ((TRACE, requested.trace), (SEED, requested.seed is not None)):
+        if is_given and replies > 1:
             raise UsageError(
                 f"{key} works only with n=1, not n={replies}; ask for one reply at a time."
             )
@@ -154,7 +154,7 @@ def _attention_obstacles(config: Any, parallel: Any) -> dict[str, bool]:
     }
 
 
-def _ranges(
+def _find_span(
     renderer: Any, prompt: Mapping[str, Any], ids: list[int], requested: RequestedSteering
 ) -> tuple[Range, ...]:
     """Finds the span of a request, as token ranges.
@@ -176,10 +176,10 @@ def _ranges(
         raise UsageError(
             f"This prompt is not a chat, so it has no system prompt; give holdfast_text or {SPAN}."
         )
-    return tokens_of(spans, _offsets(renderer.tokenizer, text, ids))
+    return tokens_of(spans, _find_offsets(renderer.tokenizer, text, ids))
 
 
-def _offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]:
+def _find_offsets(tokenizer: Any, text: str, ids: list[int]) -> list[tuple[int, int]]:
     """Finds first and last character (exclusive) of every token, by tokenising the text again."""
     for special in (False, True):
         encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.fused_kernels import LayerInputs, attend
 from holdfast.attention.key_groups import to_additive
-from holdfast.attention.merge import move_several
+from holdfast.attention.merge import move_queries
 from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods
 from holdfast_vllm.layers import LayerPass
@@ -71,7 +71,7 @@ class Chunk:
         rows = slice(self.moved.first, self.moved.first + self.moved.count)
         query = states.query[rows].transpose(0, 1)[None]
         whole = self.mask is None
-        result = move_several(
+        result = move_queries(
             self.state,
             states.number,
             LayerInputs(query, key, value, self.mask, whole, states.scaling),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 from vllm.distributed import get_tensor_model_parallel_rank
@@ -32,6 +32,14 @@ from holdfast_vllm.status import engine_of
 from holdfast_vllm.steps import Steps
 
 
+class BatchKey(NamedTuple):
+    """Equal for rows of a single query that are batched."""
+
+    writes: bool  # whether outputs are moved
+    needs_three: bool  # whether keys are in three groups
+    max_pages: int  # the number of pages, rounded up to a power of two
+
+
 class Part(Protocol):
     """Queries of a pass that are moved together: `Steps` or a `Chunk`."""
 
@@ -52,17 +60,17 @@ class Plan:
 
     Args:
         parts: the queries, in groups that are computed together.
-        everything: whether the groups contain all queries of the pass.
+        has_all_queries: whether the groups contain all queries of the pass.
         masses: receives the masses that requests have asked for.
     """
 
     parts: Sequence[Part]
-    everything: bool
+    has_all_queries: bool
     masses: Masses
 
     def replaces(self, layer: int, heads: int) -> bool:
         """Whether this plug-in writes all outputs of a layer."""
-        return self.everything and all(
+        return self.has_all_queries and all(
             part.moves_layer(layer, heads) for part in self.parts if part.writes
         )
 
@@ -113,7 +121,7 @@ class Builder(CPUAttentionMetadataBuilder):
             starts = common.query_start_loc_cpu.tolist()
             lengths = common.seq_lens.tolist()
             moves = separate_recorded_queries(moves_of(rows, starts, lengths))
-        groups: dict[tuple[bool, bool, int], list[Move]] = defaultdict(list)
+        groups: dict[BatchKey, list[Move]] = defaultdict(list)
         for moved in moves:
             if moved.count == 1:
                 groups[self._batch_key(moved)].append(moved)
@@ -122,21 +130,18 @@ class Builder(CPUAttentionMetadataBuilder):
             return None
         table = common.block_table_tensor
         parts = [self._chunk(moved, table) for moved in moves if moved.count > 1]
-        parts += [self._steps(name, group, table) for name, group in groups.items()]
+        parts += [self._steps(key, group, table) for key, group in groups.items()]
         steered = sum(moved.count for moved in moves if moved.writes)
-        everything = steered == common.num_actual_tokens
-        return Plan(parts, everything, self._engine.masses)
+        has_all_queries = steered == common.num_actual_tokens
+        return Plan(parts, has_all_queries, self._engine.masses)
 
-    def _batch_key(self, moved: Move) -> tuple[bool, bool, int]:
-        """Returns a key that is equal for single-query rows that are batched.
-
-        It contains the number of pages, rounded up to a power of two.
-        """
+    def _batch_key(self, moved: Move) -> BatchKey:
         pages = -(-moved.length // self.block_size)
-        return moved.writes, needs_three(moved.admitted), 1 << (pages - 1).bit_length()
+        max_pages = 1 << (pages - 1).bit_length()
+        return BatchKey(moved.writes, needs_three(moved.admitted), max_pages)
 
-    def _steps(self, name: tuple[bool, bool, int], moves: list[Move], table: Tensor) -> Part:
-        pool = self._row_copies.pool(name, name[-1] * self.block_size)
+    def _steps(self, key: BatchKey, moves: list[Move], table: Tensor) -> Part:
+        pool = self._row_copies.pool(key, key.max_pages * self.block_size)
         moves = [moves[number] for number in pool.assign([moved.admitted for moved in moves])]
         return Steps.of(moves, table, self.block_size, self._heads, self._row_copies, pool)
 

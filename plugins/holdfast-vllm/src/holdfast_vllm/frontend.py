@@ -95,8 +95,8 @@ def _attach_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
 
 def _refuse_early(inner: Any) -> Any:
     async def render(self: Any, request: Any, *args: Any, **kwargs: Any):
-        given = getattr(request, "vllm_xargs", None)
-        requested = _read(given)
+        xargs = getattr(request, "vllm_xargs", None)
+        requested = _read(xargs)
         if requested is not None and getattr(request, "use_beam_search", False):
             raise VLLMValidationError("Beam search cannot be steered; leave use_beam_search out.")
         rendered = await inner(self, request, *args, **kwargs)
@@ -134,9 +134,9 @@ def _admit_requests(inner: Any) -> Any:
     return process_inputs
 
 
-def _read(given: Mapping[str, Any] | None) -> RequestedSteering | None:
+def _read(xargs: Mapping[str, Any] | None) -> RequestedSteering | None:
     try:
-        return read_steering(given)
+        return read_steering(xargs)
     except HoldfastError as error:
         raise VLLMValidationError(str(error)) from None
 
@@ -169,13 +169,13 @@ def _require_live(inner: Any) -> Any:
     def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        need = _required_work(prompt, params)
-        if need and not _is_live(self, need):
+        work = _required_work(prompt, params)
+        if work and not _is_live(self, work):
             try:
                 states = self.collective_rpc("holdfast_state")
             except Exception as error:
                 states = error
-            _require(self, states, need)
+            _refuse_unless_able(self, states, work)
         return inner(self, request_id, prompt, params, *args, **kwargs)
 
     return add_request
@@ -185,9 +185,9 @@ def _require_live_async(inner: Any) -> Any:
     async def add_request(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ):
-        need = _required_work(prompt, params)
-        if need and not _is_live(self, need):
-            _require(self, await ask(self), need)
+        work = _required_work(prompt, params)
+        if work and not _is_live(self, work):
+            _refuse_unless_able(self, await ask(self), work)
         return await inner(self, request_id, prompt, params, *args, **kwargs)
 
     return add_request
@@ -202,25 +202,25 @@ async def ask(engine: Any) -> list[dict[str, Any]] | Exception:
         return error
 
 
-def refusal_of(states: object, need: str = STEERS) -> str:
-    """Returns why one of these workers cannot do what is needed; "" if all can."""
+def refusal_of(states: object, work: str = STEERS) -> str:
+    """Returns why one of these workers cannot do some work; "" if all can."""
     if isinstance(states, Exception):
         return f"its workers did not answer ({type(states).__name__}: {states})"
     if not isinstance(states, list) or not states:
         return "its workers did not answer"
-    return next((state[need] for state in states if state[need]), "")
+    return next((state[work] for state in states if state[work]), "")
 
 
-def _is_live(engine: Any, need: str) -> bool:
-    return need in getattr(engine, "_holdfast_live", ())
+def _is_live(engine: Any, work: str) -> bool:
+    return work in getattr(engine, "_holdfast_live", ())
 
 
-def _require(engine: Any, states: object, need: str) -> None:
-    refusal = refusal_of(states, need)
+def _refuse_unless_able(engine: Any, states: object, work: str) -> None:
+    refusal = refusal_of(states, work)
     if refusal:
         raise GracefulHTTPError(
             f"This server cannot steer: {refusal}; leave holdfast out of the request, or see"
             " GET /holdfast.",
             HTTPStatus.SERVICE_UNAVAILABLE,
         )
-    engine._holdfast_live = {*getattr(engine, "_holdfast_live", ()), need}
+    engine._holdfast_live = {*getattr(engine, "_holdfast_live", ()), work}

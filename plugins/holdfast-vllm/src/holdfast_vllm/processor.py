@@ -19,6 +19,7 @@ from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
 from holdfast.errors import HoldfastError
 from holdfast_vllm import frontend
 from holdfast_vllm.draws import draw_of, draw_rows
+from holdfast_vllm.rows import RowMove
 from holdfast_vllm.status import engine_of
 from holdfast_vllm.wire import ADMITTED, Admitted, read_steering
 
@@ -74,7 +75,7 @@ class SteeredRows(LogitsProcessor):
             for number, params, _, generated in batch_update.added
         ]
         moved = [
-            (source, target, direction == MoveDirectionality.SWAP)
+            RowMove(source, target, direction == MoveDirectionality.SWAP)
             for source, target, direction in batch_update.moved
         ]
         removed: Sequence[int] = batch_update.removed

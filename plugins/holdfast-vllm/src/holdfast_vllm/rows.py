@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
+
+
+class RowMove(NamedTuple):
+    """A request that the old runner moves from one number to another."""
+
+    source: int
+    target: int
+    is_swap: bool  # whether the target's request takes the source's number
 
 
 @dataclass
@@ -30,23 +38,23 @@ class Rows(Generic[Value]):
         self,
         removed: Iterable[int],
         added: Iterable[tuple[int, Value | None]],
-        moved: Iterable[tuple[int, int, bool]],
+        moved: Iterable[RowMove],
     ) -> None:
         """Applies the old runner's changes between two passes.
 
         Args:
             removed: numbers whose requests left.
             added: numbers of new requests, with their values.
-            moved: from, to, and whether the two are swapped.
+            moved: the moves, in order.
         """
         for number in removed:
             self.put(number, None)
         for number, value in added:
             self.put(number, value)
-        for source, target, swapped in moved:
+        for source, target, is_swap in moved:
             replaced = self.by_number.get(target)
             self.put(target, self.by_number.get(source))
-            self.put(source, replaced if swapped else None)
+            self.put(source, replaced if is_swap else None)
 
     def of(self, numbers: Sequence[int]) -> list[Value | None] | None:
         """Returns the values of a pass's rows, in order; None if no row has any."""

@@ -197,9 +197,9 @@ class VllmSession:
         request = ongoing.rendered.token_request
         prompt = request.prompts[0]
         extra: dict[str, Any] = {SEED: str(request.seed)}
-        if prompt.compiled.attention or ongoing.traced:
+        if prompt.pass_methods.attention or ongoing.traced:
             ranges = ongoing.rendered.span_ranges
-            extra[METHODS] = spec_of(prompt.compiled.attention)
+            extra[METHODS] = spec_of(prompt.pass_methods.attention)
             extra[SPAN] = [token for part in ranges for token in part]
             extra[TRACE] = int(ongoing.traced)
         kind = RequestOutputKind.DELTA if ongoing.streamed else RequestOutputKind.FINAL_ONLY

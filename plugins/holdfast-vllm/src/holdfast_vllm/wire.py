@@ -144,46 +144,46 @@ class Admitted:
             None if drawing is None else Drawing(int(drawing[0]), *drawing[1:]),
         )
 
-    def salt(self, given: str | None) -> str | None:
+    def salt(self, user_salt: str | None) -> str | None:
         """Returns the salt of the prefix cache, as keys and values depend on methods and span.
 
         If generated tokens count as the span, the prompt's length is part of the salt, so that a
         reply is recomputed when it becomes part of a later prompt.
 
         Args:
-            given: the user's own salt, which keeps its effect.
+            user_salt: the user's own salt, which keeps its effect.
         """
         if not self.methods:
-            return given
+            return user_salt
         counts = any(method.span_includes_generated for method in self.methods)
-        parts = [spec_of(self.methods), self.ranges, self.prompt if counts else None, given]
+        parts = [spec_of(self.methods), self.ranges, self.prompt if counts else None, user_salt]
         return "holdfast-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_steering(given: Mapping[str, Any] | None) -> RequestedSteering | None:
+def read_steering(xargs: Mapping[str, Any] | None) -> RequestedSteering | None:
     """Reads the steering from a request's `vllm_xargs`; None if it asks for none.
 
     Raises:
         UsageError: an unknown or misspelled key, a value of the wrong kind, or a method that this
             server cannot apply.
     """
-    given = given or {}
-    for key in given:
+    xargs = xargs or {}
+    for key in xargs:
         _check_key(key)
-    if not any(key in given for key in KEYS):
+    if not any(key in xargs for key in KEYS):
         return None
-    trace = _read_trace(given.get(TRACE, 0))
-    seed = _read_seed(given.get(SEED))
-    if METHODS not in given and not trace and (seed is None or TEXT in given or SPAN in given):
+    trace = _read_trace(xargs.get(TRACE, 0))
+    seed = _read_seed(xargs.get(SEED))
+    if METHODS not in xargs and not trace and (seed is None or TEXT in xargs or SPAN in xargs):
         raise UsageError(
-            f"The request has {next(key for key in KEYS if key in given)} but not {METHODS!r}; give"
+            f"The request has {next(key for key in KEYS if key in xargs)} but not {METHODS!r}; give"
             ' the methods too, as in {"holdfast": "boost:factor=2"}.'
         )
-    methods = _read_methods(given.get(METHODS, "none"))
+    methods = _read_methods(xargs.get(METHODS, "none"))
     if not methods and not trace and seed is None:
         return None
-    text = _read_text(given.get(TEXT))
-    span = _read_span(given.get(SPAN))
+    text = _read_text(xargs.get(TEXT))
+    span = _read_span(xargs.get(SPAN))
     if text and span:
         raise UsageError(f"A request can have {TEXT} or {SPAN}, not both; leave one out.")
     return RequestedSteering(methods, text, span, trace, seed)

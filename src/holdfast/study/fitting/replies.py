@@ -154,7 +154,7 @@ def _replies(model: LocalModel, chats: Sequence[tuple[Message, ...]]) -> Iterato
 @torch.inference_mode()
 def _forward(model: LocalModel, chat: _ReadChat) -> dict[int, Tensor]:
     """Returns the unsteered hidden states after each layer, [1, token, size]."""
-    sequence = TokenSequence(replace(chat.prompt, compiled=UNSTEERED), list(chat.reply))
+    sequence = TokenSequence(replace(chat.prompt, pass_methods=UNSTEERED), list(chat.reply))
     batch = batch_of(SequenceGroup([sequence], model.runner.device), [0])
     with watch_states(model.hf_model, (Site.HIDDEN,)) as states:
         model.runner.forward(batch)

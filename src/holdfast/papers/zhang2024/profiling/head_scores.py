@@ -116,7 +116,7 @@ def _have_same_factors(material: Material) -> bool:
         len(prompt.token_ids) + max(map(len, prompt.continuations)) - 1  # the last predicts nothing
         for prompt in material.prompts
     )
-    return longest in material.model.runner.rotary.like(shortest)
+    return longest in material.model.runner.rotary.lengths_like(shortest)
 
 
 def _are_close(values: Sequence[float], expected: Sequence[float], tolerance: float) -> bool:
