@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from holdfast.analysis.estimate_rows import compare_rows, row_of
+from holdfast.analysis.estimate_rows import row_of
+from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation
 from holdfast.report.shortfalls import ending_lines

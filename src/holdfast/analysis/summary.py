@@ -20,17 +20,15 @@ from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.estimate_rows import (
     EstimateRow,
-    RowDifference,
     category_rows,
-    difference,
     prompt_rows,
     row_of,
-    rule_differences,
     rule_rows,
 )
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
+from holdfast.analysis.row_differences import RowDifference, difference, rule_differences
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate

@@ -9,7 +9,7 @@ junit              JUnit XML
 
 `holdfast drift` and `holdfast try`:
 
-drift_page         the page; terminal, what is printed
+drift_page         the page; terminal, what is printed; first_run_table, what a first run prints
 opening_sentences  the sentences that both begin with; run_title, the first one
 next_step          what to do next; run_setup, the commands for it
 fix_sentences      what the best fix gains; baseline_sentences, scores without the prompt

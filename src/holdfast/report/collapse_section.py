@@ -11,7 +11,8 @@ from holdfast.analysis.collapse import (
     without_collapsed,
 )
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimate_rows import difference, row_of
+from holdfast.analysis.estimate_rows import row_of
+from holdfast.analysis.row_differences import difference
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.plurals import count_of, from_to
 from holdfast.records.drift_summary import Collapse

@@ -8,14 +8,16 @@ from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimate_rows import (
     MIN_UNITS,
     EstimateRow,
-    RowDifference,
-    baseline_of,
     category_rows,
-    difference,
     prompt_rows,
     row_of,
-    rule_differences,
     rule_rows,
+)
+from holdfast.analysis.row_differences import (
+    RowDifference,
+    baseline_of,
+    difference,
+    rule_differences,
 )
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate

@@ -5,14 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.analysis.estimate_rows import (
-    EstimateRow,
-    RowDifference,
-    compare_rows,
-    fixes,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import EstimateRow, rule_rows
 from holdfast.analysis.outcome import is_lost, is_uninformative
+from holdfast.analysis.row_differences import RowDifference, compare_rows, fixes
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.plurals import count_of, listing

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from holdfast.analysis.collapse import BROKEN_SHARE_WARNING, count_turns
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimate_rows import RowDifference, rule_rows
+from holdfast.analysis.estimate_rows import rule_rows
 from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
+from holdfast.analysis.row_differences import RowDifference
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.analysis.decay import Decay, MassChange, Matrix, Trace
+from holdfast.analysis.decay import Decay, MassChange, Trace
+from holdfast.analysis.mass_and_score import Matrix
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on

@@ -8,15 +8,8 @@ from typing import Annotated
 from holdfast import drift
 from holdfast.analysis import summary
 from holdfast.analysis.calibration_results import Calibration, read_calibration
-from holdfast.analysis.choosing import (
-    LargerSizes,
-    Pick,
-    budget_shown,
-    pick,
-    sizes_needed,
-    times_needed,
-    write_method_file,
-)
+from holdfast.analysis.calibration_size import LargerSizes, budget_shown, sizes_needed, times_needed
+from holdfast.analysis.choosing import Pick, pick, write_method_file
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli.shared import options
 from holdfast.cli.shared.drift_run import DriftRun
