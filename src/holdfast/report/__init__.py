@@ -109,12 +109,12 @@ def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out"
 
     from holdfast.report.drift_page import render_page
     from holdfast.report.run_figures import write_figures
-    from holdfast.report.shortfalls import ending_lines
+    from holdfast.report.shortfalls import ending_shortfalls
 
     all_series = [series for result in results for series in result.series]
     if all(np.isnan(series.stability).all() for series in all_series):
         run = results[0].run
-        reasons = ending_lines(run.conversations)
+        reasons = ending_shortfalls(run.conversations)
         why = "; ".join(f"{reason.heading}: {reason.text}" for reason in reasons)
         raise RecordsError(
             f"No probe of {run.folder} has a score, so there is nothing to draw"

@@ -34,7 +34,7 @@ from holdfast.records.identity import CalibrationIdentity
 from holdfast.report import calibration_page as report
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
-from holdfast.report.shortfalls import failure_lines
+from holdfast.report.shortfalls import failure_shortfalls
 from holdfast.study import calibration_plan
 from holdfast.study.calibrating import calibrate, check_before_loading, units_of
 from holdfast.study.calibration_plan import (
@@ -267,7 +267,7 @@ def _print_result(
     print(report.table(calibration))
     if read_baseline(stability.folder) is not None:
         print(*report.unprompted_lines(stability), sep="\n")
-    for shortfall in failure_lines(read_run(out / "capability").failures):
+    for shortfall in failure_shortfalls(read_run(out / "capability").failures):
         print(shortfall.sentence)
     step = _next_step(arguments, calibration, chosen)
     write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)
