@@ -82,7 +82,7 @@ def calibrated_settings(calibration: Calibration) -> list[CalibratedSetting]:
             chance=calibration.chance,
             points_lost=verdicts.verdict_on(calibration.drop(candidate)),
             broken=None if candidate.broken is None else estimate(candidate.broken, SCORES),
-            broken_more=verdicts.verdict_on(calibration.breaks(candidate)),
+            broken_more=verdicts.verdict_on(calibration.added_broken(candidate)),
             reply_nats=None if candidate.nats is None else estimate(candidate.nats, None),
             tokens_forwarded=candidate.tokens,
         )

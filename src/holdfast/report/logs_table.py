@@ -22,7 +22,7 @@ KEY = (
     "turns kept    how many of the turns that the rule applies to keep it",
     "kept          the mean over dialogs, each counting once however long it is",
     "first broken  how many dialogs break the rule, in which turn the earliest does, and by which",
-    "              half have (approximately: an estimate, as some end before they break it)",
+    "              half have (about: an estimate, as some end before they break it)",
 )
 
 
@@ -117,5 +117,5 @@ def first_broken(row: LoggedRule) -> str:
     breach_text = f"{breaks.broken} of {row.adherence.n} dialogs, earliest turn {breaks.turns[0]}"
     if breaks.median_turn is None or 2 * breaks.broken < row.adherence.n:
         return breach_text
-    approximately = "approximately " if breaks.estimated else ""
+    approximately = "about " if breaks.estimated else ""
     return f"{breach_text}, half by {approximately}turn {breaks.median_turn}"
