@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -185,6 +186,13 @@ def category_rows(series: Series, kind: str) -> list[EstimateRow]:
     return [row for row in rows if not np.isnan(row.values[row.members]).all()]
 
 
+class _CaseRule(NamedTuple):
+    """A rule by its id and that of its prompt."""
+
+    case: str | None  # None for any prompt
+    rule: str
+
+
 def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     """Returns a row per rule and series, in the order of asking; [] if prompts have no rules.
 
@@ -194,7 +202,7 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     rules_by_series = {
         series: [_probed_rules(record) for record in series.records] for series in all_series
     }
-    rules: list[tuple[str | None, str]] = [
+    rules: list[_CaseRule] = [
         rule
         for rules_by_conversation in rules_by_series.values()
         for conversation in rules_by_conversation
@@ -202,7 +210,7 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     ]
     prompts = {case for case, _ in rules}
     if len(prompts) > MAX_PROMPTS_APART:
-        rules = [(None, rule) for _, rule in rules]
+        rules = [_CaseRule(None, rule) for _, rule in rules]
     rows = []
     for case, rule in dict.fromkeys(rules):
         name = f"{case}, {rule}" if case is not None and len(prompts) > 1 else rule
@@ -224,10 +232,10 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     return rows
 
 
-def _probed_rules(record: Conversation) -> list[tuple[str, str]]:
-    """Returns the (prompt, rule) pairs that were probed, each once."""
+def _probed_rules(record: Conversation) -> list[_CaseRule]:
+    """Returns the rules that were probed, each once."""
     rules = (probe.rule for probe in record.stability_probes if probe.rule)
-    return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
+    return list(dict.fromkeys(_CaseRule(record.agent.id, rule) for rule in rules))
 
 
 def _rule_scores(series: Series, case: str | None, rule: str) -> dict[ProbeId, np.ndarray]:

@@ -11,6 +11,7 @@ them is wrong is no larger.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.analysis.comparison_limits import (
     lost_prompt,
@@ -202,6 +203,13 @@ def _no_shared_rule(
     )
 
 
+class _DifferingFact(NamedTuple):
+    """A fact about the runs, and its value in each of them."""
+
+    name: str
+    values: tuple[str, ...]
+
+
 def _contrasts_of(runs: Sequence[DriftResults]) -> Iterable[RunContrast]:
     """Finds the facts that differ: in identities, in the texts of prompts, and in versions."""
     manifests = [item.run.manifest for item in runs]
@@ -236,12 +244,12 @@ def _environment_of(manifest: Manifest) -> dict[str, str]:
 
 def _find_differences(
     facts_by_run: Sequence[Mapping[str, str]],
-) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yields each fact that is not the same in all runs: its name, and its value in each run."""
+) -> Iterable[_DifferingFact]:
+    """Yields each fact that is not the same in all runs."""
     for name in dict.fromkeys(name for facts in facts_by_run for name in facts):
         values = tuple(facts.get(name, _ABSENT) for facts in facts_by_run)
         if len(set(values)) > 1:
-            yield name, values
+            yield _DifferingFact(name, values)
 
 
 def _cause_of(name: str) -> str | None:

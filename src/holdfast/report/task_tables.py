@@ -36,10 +36,8 @@ def table(run: Run) -> str:
     for task, results_of_task in _group_by_task(results).items():
         has_fluency = any(result.replies for result in results_of_task)
         header, *rows = _score_rows("", results_of_task, has_fluency=has_fluency)
-        for index, result in enumerate(results_of_task):
-            if result.draws:
-                name = f"{result.variant} ({len(result.draws)} draws)"
-                rows[index] = (name, *rows[index][1:])
+        names = map(_name_with_draws, results_of_task)
+        rows = [(name, *cells) for name, (_, *cells) in zip(names, rows, strict=True)]
         count = max(len(result.numbers) for result in results_of_task)
         lines += [
             f"{task}: {count} {settings.split} samples, {settings.instruction} instruction",
@@ -55,6 +53,11 @@ def table(run: Run) -> str:
             "No intervals with fewer than two samples: one cannot show how much they vary."
         )
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _name_with_draws(result: TaskScores) -> str:
+    """'few-shot (3 draws)'; only the variant without demonstrations."""
+    return f"{result.variant} ({len(result.draws)} draws)" if result.draws else result.variant
 
 
 def _group_by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
