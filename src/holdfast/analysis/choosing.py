@@ -129,6 +129,9 @@ def pick(calibration: Calibration, budget: float) -> Pick:
             [none, *eligible], key=lambda candidate: calibration.mean_gain(candidate, choosing)
         )
     is_none = best is none
+    why = "it is the model as it is"
+    if not is_none:
+        why = _why_not_shown(calibration, best, budget, reporting)
     stability, stability_none = calibration.compared(best)
     return Pick(
         method=best.method,
@@ -138,9 +141,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         gain=calibration.gain(best, reporting),
         drop=calibration.drop(best, reporting),
         none_fits=bool(steered_candidates) and not within_budget,
-        why="it is the model as it is"
-        if is_none
-        else _why_not_shown(calibration, best, budget, reporting),
+        why=why,
         near=_closest_candidate(calibration, eligible, unbroken, choosing) if is_none else None,
     )
 
@@ -208,6 +209,10 @@ def _closest_candidate(
 
     If none is within the budget, returns the cheapest that gains, or else the cheapest; None if all
     break replies.
+
+    Args:
+        eligible: the candidates within the budget that do not break replies.
+        unbroken: all candidates that do not.
     """
     if eligible:
         return max(eligible, key=lambda candidate: calibration.mean_gain(candidate, keep))

@@ -43,6 +43,7 @@ def truncation_lines(all_series: Sequence[Series]) -> list[str]:
 
 
 def _describe_cut(series: Series, truncation: Truncation) -> _CutSentences:
+    """Says what the server left out, from which rounds on, and which counts show it."""
     first = min(truncation.from_round.values())
     last = max(truncation.from_round.values())
     rounds = rounds_from_to(first, last)
