@@ -1,7 +1,7 @@
 """How much of a chat the model read, in sentences and as a table."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.series import NO_FIX, Series
@@ -19,7 +19,8 @@ RAISE_CONTEXT = (  # a clause that begins with a verb
 )
 
 
-class _CutSentences(NamedTuple):
+@dataclass(frozen=True)
+class _CutSentences:
     """How a server cut off the chats of a series."""
 
     finding: str  # what it left out, and from which rounds on
