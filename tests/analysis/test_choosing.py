@@ -10,14 +10,8 @@ from calibrations import ABOUT, against_none, at_chance, sampled, synthetic
 from oracles import clopper_pearson
 
 from holdfast.analysis.calibration_results import Calibration, Candidate
-from holdfast.analysis.choosing import (
-    ahead_at_cost,
-    budget_shown,
-    pareto,
-    pick,
-    sizes_needed,
-    times_needed,
-)
+from holdfast.analysis.calibration_size import budget_shown, sizes_needed, times_needed
+from holdfast.analysis.choosing import ahead_at_cost, pareto, pick
 from holdfast.errors import (
     ParameterOutOfRange,
 )

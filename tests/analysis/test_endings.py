@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from holdfast.analysis.estimate_rows import compare_rows, row_of
+from holdfast.analysis.estimate_rows import row_of
+from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation
-from holdfast.report.shortfalls import ending_lines
+from holdfast.report.shortfalls import ending_shortfalls
 
 PLACE = {"kind": "stability", "probe": 0}
 PERSON = {"id": "a", "category": None, "system_prompt": "a"}
@@ -24,7 +25,7 @@ def record(number=0, stop_reasons=("stop", "stop"), texts=(), probe_fields=None,
 
 
 def test_a_run_without_problems_reports_nothing():
-    assert ending_lines([record(), record()]) == []
+    assert ending_shortfalls([record(), record()]) == []
 
 
 def test_dialogs_that_ended_early_are_counted_by_reason_and_the_first_is_quoted():
@@ -35,7 +36,7 @@ def test_dialogs_that_ended_early_are_counted_by_reason_and_the_first_is_quoted(
         record(2, ended={"round": 2, "why": "filter", "reason": "other."}),
         record(3, ended={"round": 2, "why": "filter", "reason": "other."}),
     ]
-    ((what, sentence),) = ending_lines([*ended, record(4)])
+    ((what, sentence),) = ending_shortfalls([*ended, record(4)])
     assert what == "dialogs that ended early"
     counts = "2 met a content filter, 1 filled the model's context, 1 had a request that failed"
     assert sentence.startswith(f"4 of 5 ({counts})")
@@ -48,7 +49,7 @@ def test_replies_without_content_and_unanswered_probes_are_counted():
     replies = record(0, reasons, ("Yes.", "Yes.", "Yes.", ""), {"stop_reason": "refusal"})
     filtered = {**PLACE, "why": "filter", "reason": "no"}
     missing = record(1, unanswered=[{**filtered, "round": 1}, {**filtered, "round": 2}])
-    empty, unanswered = ending_lines([replies, missing])
+    empty, unanswered = ending_shortfalls([replies, missing])
     assert empty[0] == "replies without content" and unanswered[0] == "probes not answered"
     assert empty[1] == "3 of 6 (2 refused, 1 called a tool); probes are scored as empty"
     assert unanswered[1] == "2 (2 met a content filter); left out of the means"

@@ -13,9 +13,10 @@ from holdfast.analysis.adherence import RuleScores, _change
 from holdfast.analysis.calibration_results import Calibration, _candidate, _Setting
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimate_rows import compare_rows, prompt_rows, row_of
+from holdfast.analysis.estimate_rows import prompt_rows, row_of
 from holdfast.analysis.loss_map import loss_map
 from holdfast.analysis.precedent_results import precedent_of
+from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.rule_context import context_effects
 from holdfast.analysis.run_comparison import compare_folders
 from holdfast.analysis.series import ProbeId, Series, read_series

@@ -14,8 +14,9 @@ from drift_sentences import (
 )
 from oracles import clopper_pearson
 
-from holdfast.analysis.estimate_rows import compare_rows, row_of
+from holdfast.analysis.estimate_rows import row_of
 from holdfast.analysis.resampling import RESAMPLES
+from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import (
     DIFFERENCES,

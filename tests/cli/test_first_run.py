@@ -36,8 +36,8 @@ from holdfast.errors import ModelError, RequestFailed
 from holdfast.models.requests import Reply, TokenUsage
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.report.first_run_table import first_table
 from holdfast.report.next_step import next_step
-from holdfast.report.terminal import first_table
 
 PROMPT = """You are the assistant of Nordwind.
 

@@ -11,14 +11,9 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimate_rows import (
-    EstimateRow,
-    first_broken,
-    is_never_followed,
-    rule_differences,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import EstimateRow, first_broken, is_never_followed, rule_rows
 from holdfast.analysis.outcome import Outcome
+from holdfast.analysis.row_differences import rule_differences
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.records import read_run

@@ -24,7 +24,7 @@ from holdfast.models.requests import Reply, Request
 from holdfast.records import Probe, ProbeReply, Unscored, read_run
 from holdfast.records.check_records import Terms
 from holdfast.report.next_step import next_step
-from holdfast.report.shortfalls import reply_lines
+from holdfast.report.shortfalls import reply_shortfalls
 from holdfast.report.terminal import table
 from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST
 
@@ -440,7 +440,7 @@ def test_means_over_different_rules_are_pointed_out(serve, tmp_path):
     run = drift.run(connect(serve(answer).url), suite, tmp_path / "run", settings)
     (first, last) = results_of(run).series[0].stability.mean(axis=0)
     assert (first, last) == (0.5, 1)
-    (line,) = [line for line in reply_lines(run.conversations) if "not judged" in line.heading]
+    (line,) = [line for line in reply_shortfalls(run.conversations) if "not judged" in line.heading]
     assert "2 of 8 scores" in line.text and "different rules by round and method" in line.text
 
 

@@ -13,7 +13,7 @@ from tiny import model
 
 from holdfast import Sampling, drift
 from holdfast.analysis import decay
-from holdfast.analysis.decay import correlate_mass_and_score
+from holdfast.analysis.mass_and_score import correlate_mass_and_score
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError

@@ -11,15 +11,8 @@ from matplotlib.text import Annotation, Text
 from synthetic_run import write_run
 
 from holdfast.analysis.calibration_results import Calibration, Candidate
-from holdfast.analysis.decay import (
-    Behaviour,
-    Correlation,
-    Curves,
-    Decay,
-    Heads,
-    MassChange,
-    Trace,
-)
+from holdfast.analysis.decay import Curves, Decay, Heads, MassChange, Trace
+from holdfast.analysis.mass_and_score import Behaviour, Correlation
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import read_run

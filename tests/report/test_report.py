@@ -18,13 +18,8 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimate_rows import (
-    MIN_UNITS,
-    category_rows,
-    compare_rows,
-    prompt_rows,
-    row_of,
-)
+from holdfast.analysis.estimate_rows import MIN_UNITS, category_rows, prompt_rows, row_of
+from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
     SCORES,
@@ -37,7 +32,7 @@ from holdfast.report import wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.score_phrases import describe_conversations
-from holdfast.report.shortfalls import early_end
+from holdfast.report.shortfalls import early_end_sentence
 from holdfast.report.template_environment import template_environment
 from holdfast.report.wording import signed
 
@@ -277,7 +272,7 @@ def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path)
     index, ((whole, ended, _),) = pack(read_series(run_of(tmp_path / "run", records)))
     assert [row[6] for row in index["rows"]] == [None, 2, None]
     assert whole["ended"] is None
-    assert ended["ended"] == early_end(Ended(**records[1]["ended"]))
+    assert ended["ended"] == early_end_sentence(Ended(**records[1]["ended"]))
     assert "no <b>more</b>" in ended["ended"] and {turn[3] for turn in whole["turns"]} == {""}
     cut_turn, refused_turn = (turn[3] for turn in ended["turns"][:2])
     assert "cut" in cut_turn and "refusal" in refused_turn

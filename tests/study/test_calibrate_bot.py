@@ -15,7 +15,8 @@ from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
 from holdfast.analysis.calibration_results import read_calibration
-from holdfast.analysis.choosing import pick, sizes_needed, times_needed
+from holdfast.analysis.calibration_size import sizes_needed, times_needed
+from holdfast.analysis.choosing import pick
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ParameterOutOfRange, UsageError

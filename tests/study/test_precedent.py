@@ -14,7 +14,7 @@ from holdfast.cli import main
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request, TokenUsage
 from holdfast.records import read_run
-from holdfast.report.precedent_tables import precedent_figure, precedent_lines
+from holdfast.report.precedent_tables import draw_precedent, precedent_lines
 from holdfast.study import precedent
 
 PROMPT = "Sign every message with Tony."
@@ -133,7 +133,7 @@ def test_a_run_that_is_read_again_decides_by_a_wider_interval(tmp_path):
 
 def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):
     _, results = measure(Obedient(), tmp_path)
-    (axis,) = precedent_figure(results).axes
+    (axis,) = draw_precedent(results).axes
     lines = [line for line in axis.lines if not line.get_label().startswith("_")]
     assert len(lines) == 4
     positions = {round(line.get_xdata()[0], 3) for line in lines}

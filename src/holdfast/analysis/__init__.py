@@ -12,8 +12,8 @@ Used by all commands
 `holdfast drift`
   drift_results.py     all results of a run, from which the title, the page and summary.json follow
   series.py            its scores as matrices [conversation, round], one series per method
-  estimate_rows.py     its tables: rows by method, measure, category, rule or prompt, and their
-                       differences from the method without steering
+  estimate_rows.py     its tables: rows by method, measure, category, rule or prompt
+  row_differences.py   their differences from the method without steering
   outcome.py           the outcome that its title states
   accuracy.py          the shares of replies and of instructions that are followed
   prompt_effect.py     the same probes with and without a system prompt
@@ -41,11 +41,12 @@ Used by all commands
 
 `holdfast calibrate`
   calibration_results.py the scores of each setting: stability, capability, broken replies
-  choosing.py          their gains and costs, which of them to take, and how large a calibration
-                       has to be to decide
+  choosing.py          their gains and costs, and which of them to take
+  calibration_size.py  how large a calibration has to be to decide
 
 Other studies
-  decay.py             `trace`: attention mass by token, and its correlation with the score
+  decay.py             `trace`: attention mass by token
+  mass_and_score.py    the correlation of this mass with the score
   hidden_geometry.py   `geometry`: the spread of hidden states
   precedent_results.py `precedent`: system prompt or earlier replies
   task_results.py      `tasks`: the scores of tasks, by prompt and method

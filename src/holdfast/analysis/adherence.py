@@ -56,6 +56,14 @@ class RuleScores:
         return self.cells((0,), self.positions)[:, 0]
 
 
+@dataclass(frozen=True)
+class _Comparison:
+    """The comparison of a rule with earlier logs; the default if there are none."""
+
+    against: AgainstEarlierLogs | None = None
+    why_not: str = ""  # why it could not be compared; "" if it was
+
+
 def adherence(
     run: Run,
     min_adherence: float | None = None,
@@ -78,38 +86,40 @@ def adherence(
         each rule that could not be judged, because the turns it applies to were cut off: leaving it
         out would look like a pass.
     """
-    rules = read_scores(run, by_category=by_category)
+    all_scores = read_scores(run, by_category=by_category)
     # with both a bar and earlier logs, each rule takes two tests
     tests = 1 if min_adherence is None or before is None else 2
     for_probes = set() if by_category else set(run.manifest.probe_rules)
-    share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
+    share = error / max(1, sum(scores.rule not in for_probes for scores in all_scores)) / tests
     if min_adherence is not None or before is not None:
-        judged_rules = {scores.rule for scores in rules}
-        rules += _unjudged(run, judged_rules, by_category=by_category)
+        judged_rules = {scores.rule for scores in all_scores}
+        all_scores += _unjudged(run, judged_rules, by_category=by_category)
     order = {name: number for number, name in enumerate(run.manifest.rules)}
-    rules.sort(key=lambda scores: order.get(scores.rule, 0))
-    past: dict[str, RuleScores] = {}
+    all_scores.sort(key=lambda scores: order.get(scores.rule, 0))
+    comparisons: dict[str, _Comparison] = {}
     if before is not None:
-        past_scores = read_scores(before, by_category=by_category)
-        past = {scores.rule: scores for scores in past_scores}
-    uncompared: dict[str, str] = {}
-    if before is not None:
-        uncompared = {scores.rule: _why_uncompared(scores, past, run, before) for scores in rules}
-    compared = [name for name, reason in uncompared.items() if not reason]
-    now = {scores.rule: scores for scores in rules}
-    samples = [SamplePair(now[name].by_dialog, past[name].by_dialog) for name in compared]
-    against = dict(zip(compared, _against_earlier_logs(samples, share), strict=True))
+        comparisons = _compare_with_earlier(all_scores, run, before, share, by_category=by_category)
     rows = []
-    for scores in rules:
-        row = _measure(
-            scores,
-            share,
-            against.get(scores.rule),
-            uncompared.get(scores.rule, ""),
-            for_probes=scores.rule in for_probes,
-        )
+    for scores in all_scores:
+        comparison = comparisons.get(scores.rule, _Comparison())
+        row = _measure(scores, share, comparison, for_probes=scores.rule in for_probes)
         rows.append(row.model_copy(update={"verdict": _verdict(row, min_adherence)}))
     return rows
+
+
+def _compare_with_earlier(
+    all_scores: Sequence[RuleScores], run: Run, before: Run, error: float, *, by_category: bool
+) -> dict[str, _Comparison]:
+    """Compares each rule with earlier logs; returns the comparisons by rule."""
+    earlier = {scores.rule: scores for scores in read_scores(before, by_category=by_category)}
+    why_not = {scores.rule: _why_uncompared(scores, earlier, run, before) for scores in all_scores}
+    comparisons = {rule: _Comparison(why_not=reason) for rule, reason in why_not.items()}
+    compared = [scores for scores in all_scores if not why_not[scores.rule]]
+    samples = [SamplePair(scores.by_dialog, earlier[scores.rule].by_dialog) for scores in compared]
+    results = _against_earlier_logs(samples, error)
+    for scores, against in zip(compared, results, strict=True):
+        comparisons[scores.rule] = _Comparison(against)
+    return comparisons
 
 
 def _verdict(row: LoggedRule, bar: float | None) -> CheckVerdict | None:
@@ -204,8 +214,7 @@ def label_of(rule: ScoredRule, *, by_category: bool = False) -> str:
 def _measure(
     scores: RuleScores,
     error: float,
-    earlier: AgainstEarlierLogs | None,
-    uncompared: str,
+    comparison: _Comparison,
     *,
     for_probes: bool,
 ) -> LoggedRule:
@@ -232,9 +241,9 @@ def _measure(
         broken_turns=len(broken_turns),
         verdict=None,
         for_probes=for_probes,
-        against=earlier,
+        against=comparison.against,
         broken=tuple(broken_turns),
-        uncompared=uncompared,
+        uncompared=comparison.why_not,
     )
 
 

@@ -49,12 +49,19 @@ class Candidate:
     shared_by_round: tuple[np.ndarray, np.ndarray] | None = None
 
 
+class SweepName(NamedTuple):
+    """The method of a sweep, and the parameter that it varies."""
+
+    method: str
+    parameter: str
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """The results of a calibration."""
 
     candidates: tuple[Candidate, ...]  # "none" first
-    names: tuple[tuple[str, str], ...]  # the sweeps' names, each with its parameter
+    names: tuple[SweepName, ...]  # by the number of the sweep
     # [conversation], True in the half that is reported on, False in the half to choose on
     report: np.ndarray
     about: CalibrationIdentity  # the identity of the run
@@ -126,7 +133,9 @@ class Calibration:
             self.none.capability[keep], candidate.capability[keep], self.drop_limits
         )
 
-    def breaks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
+    def added_broken(
+        self, candidate: Candidate, keep: np.ndarray | slice = slice(None)
+    ) -> Estimate:
         """Estimates the percentage points of broken replies beyond those of "none", paired by
         conversation.
         """
@@ -138,7 +147,7 @@ class Calibration:
 
     def breaks_replies(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
         """Whether broken replies clearly increase by more than `MAX_ADDED_BROKEN` points."""
-        increase = self.breaks(candidate, keep)
+        increase = self.added_broken(candidate, keep)
         return within(increase, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
 
     def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
@@ -230,7 +239,7 @@ def read_calibration(folder: Path | str) -> Calibration:
     _require_scores(candidates, report)
     return Calibration(
         candidates=tuple(candidates),
-        names=tuple((sweep.name, sweep.parameter) for sweep in about.sweeps),
+        names=tuple(SweepName(sweep.name, sweep.parameter) for sweep in about.sweeps),
         report=report,
         about=about,
         questions=sum(len(record.probes) for record in answers[NO_FIX].values()),

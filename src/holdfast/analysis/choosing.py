@@ -1,5 +1,5 @@
 """Chooses a setting of a calibration: the Pareto front, the best within a budget, and how much one
-sweep gains over others at the same cost. Estimates how large a calibration has to be to decide.
+sweep gains over others at the same cost.
 """
 
 import json
@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from holdfast.analysis import verdicts
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.errors import UsageError, option
 from holdfast.files import write_whole
 from holdfast.methods.method_file import Interval, MethodFile
@@ -26,7 +24,6 @@ from holdfast.validation import ranges
 # budget by this many standard errors. The other half then shows each in 19 of 20 cases: 1.96 is for
 # the end of the other half's interval, plus 1.64 times the square root of 2, as both halves vary.
 _SAFE_MARGIN = 4.3
-_MAX_FACTOR = 100  # larger factors of growth are not reported
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def calibrated_settings(calibration: Calibration) -> list[CalibratedSetting]:
             chance=calibration.chance,
             points_lost=verdicts.verdict_on(calibration.drop(candidate)),
             broken=None if candidate.broken is None else estimate(candidate.broken, SCORES),
-            broken_more=verdicts.verdict_on(calibration.breaks(candidate)),
+            broken_more=verdicts.verdict_on(calibration.added_broken(candidate)),
             reply_nats=None if candidate.nats is None else estimate(candidate.nats, None),
             tokens_forwarded=candidate.tokens,
         )
@@ -120,18 +117,21 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         for candidate in steered_candidates
         if calibration.mean_drop(candidate, choosing) <= budget
     ]
-    sound = [
+    unbroken = [
         candidate
         for candidate in steered_candidates
         if not calibration.breaks_replies(candidate, choosing)
     ]
-    eligible = [candidate for candidate in within_budget if candidate in sound]
+    eligible = [candidate for candidate in within_budget if candidate in unbroken]
     best = _choose(calibration, eligible, budget, choosing)
     if best is None:
         best = max(
             [none, *eligible], key=lambda candidate: calibration.mean_gain(candidate, choosing)
         )
     is_none = best is none
+    why = "it is the model as it is"
+    if not is_none:
+        why = _why_not_shown(calibration, best, budget, reporting)
     stability, stability_none = calibration.compared(best)
     return Pick(
         method=best.method,
@@ -141,8 +141,8 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         gain=calibration.gain(best, reporting),
         drop=calibration.drop(best, reporting),
         none_fits=bool(steered_candidates) and not within_budget,
-        why="it is the model as it is" if is_none else _doubt(calibration, best, budget, reporting),
-        near=_near(calibration, eligible, sound, choosing) if is_none else None,
+        why=why,
+        near=_closest_candidate(calibration, eligible, unbroken, choosing) if is_none else None,
     )
 
 
@@ -199,28 +199,36 @@ def _standard_errors(distance: float, sd: float, count: int) -> float:
     return distance * math.sqrt(count) / sd if sd else math.inf
 
 
-def _near(
+def _closest_candidate(
     calibration: Calibration,
     eligible: Sequence[Candidate],
-    sound: Sequence[Candidate],
+    unbroken: Sequence[Candidate],
     keep: np.ndarray,
 ) -> Candidate | None:
     """Returns the candidate within the budget that gains most.
 
     If none is within the budget, returns the cheapest that gains, or else the cheapest; None if all
     break replies.
+
+    Args:
+        eligible: the candidates within the budget that do not break replies.
+        unbroken: all candidates that do not.
     """
     if eligible:
         return max(eligible, key=lambda candidate: calibration.mean_gain(candidate, keep))
-    more_stable = [candidate for candidate in sound if calibration.mean_gain(candidate, keep) > 0]
+    more_stable = [
+        candidate for candidate in unbroken if calibration.mean_gain(candidate, keep) > 0
+    ]
     return min(
-        more_stable or sound,
+        more_stable or unbroken,
         key=lambda candidate: calibration.mean_drop(candidate, keep),
         default=None,
     )
 
 
-def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray) -> str:
+def _why_not_shown(
+    calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray
+) -> str:
     """Says why these conversations do not show a gain within the budget; "" if they do."""
     gain = calibration.gain(candidate, keep)
     drop = calibration.drop(candidate, keep)
@@ -285,95 +293,3 @@ def write_method_file(calibration: Calibration, choice: Pick, path: Path) -> Non
 
 def _interval(value: Estimate) -> Interval:
     return Interval(mean=value.mean, low=value.low, high=value.high, n=value.n)
-
-
-class TimesNeeded(NamedTuple):
-    """The factors by which a calibration would have to grow."""
-
-    conversations: float  # to show the gain
-    questions: float  # to show the cost
-
-
-class LargerSizes(NamedTuple):
-    """The sizes of a calibration that should decide."""
-
-    option: Literal["draws", "conversations"]  # the one that sets the number of conversations
-    value: int  # of this option
-    questions: int
-    conversations: int  # per setting
-
-
-class _Evidence(NamedTuple):
-    """The gain and the cost of the chosen setting, or of the nearest if none was chosen."""
-
-    gain: Estimate
-    drop: Estimate
-    halves: int  # on how many halves of the conversations the two were measured
-
-
-def times_needed(calibration: Calibration, choice: Pick) -> TimesNeeded | None:
-    """Estimates by what factors the calibration would have to grow to show the gain and the cost.
-
-    None if no size would, because the means show no gain or too high a cost.
-
-    Each question is asked in one conversation, so the cost becomes clearer with more questions, and
-    hardly with more conversations that share them.
-    """
-    gain, drop, halves = _evidence_on(calibration, choice)
-    room = choice.budget - (drop.mean or 0.0)
-    if not gain.mean or gain.mean < 0 or room <= 0:
-        return None
-    if gain.interval is None or drop.interval is None:
-        return None
-    conversations = halves * max((_half_width(gain) / gain.mean) ** 2, MIN_SAMPLES / gain.n)
-    questions = halves * max((_half_width(drop) / room) ** 2, MIN_SAMPLES / drop.n)
-    # at least one of the two has to grow noticeably, by half
-    min_factor = 1.0 if max(conversations, questions) > 1.5 else 1.5
-    return TimesNeeded(max(conversations, min_factor), max(questions, min_factor))
-
-
-def budget_shown(calibration: Calibration, choice: Pick, questions: int) -> int:
-    """Returns the smallest whole budget that this many questions would show to be kept, if the mean
-    cost stays as it is.
-    """
-    _, drop, halves = _evidence_on(calibration, choice)
-    if drop.mean is None or drop.interval is None:
-        return math.ceil(choice.budget)
-    shrinkage = math.sqrt(halves * calibration.questions / questions)  # of the interval
-    return math.ceil(drop.mean + shrinkage * _half_width(drop))
-
-
-def _evidence_on(calibration: Calibration, choice: Pick) -> _Evidence:
-    if choice.near is None:
-        return _Evidence(choice.gain, choice.drop, halves=1)
-    return _Evidence(calibration.gain(choice.near), calibration.drop(choice.near), halves=2)
-
-
-def _half_width(value: Estimate) -> float:
-    assert value.low is not None and value.high is not None
-    return (value.high - value.low) / 2
-
-
-def sizes_needed(calibration: Calibration, choice: Pick) -> LargerSizes | None:
-    """Returns sizes that would decide if the means stay as they are.
-
-    None if the calibration is large enough, or if more than `_MAX_FACTOR` times the work would be
-    needed.
-    """
-    plan = calibration.about.plan
-    count = len(calibration.none.stability)
-    questions = calibration.questions
-    times = times_needed(calibration, choice) or TimesNeeded(1.0, 1.0)
-    times_conversations = max(times.conversations, 2 * MIN_SAMPLES / count)
-    times_questions = max(times.questions, 2 * MIN_SAMPLES / questions)
-    if not 1 < max(times_conversations, times_questions) <= _MAX_FACTOR:
-        return None
-    size = plan.conversations or plan.draws or 1
-    value = math.ceil(times_conversations * size)
-    conversations = count * value // size
-    return LargerSizes(
-        option="draws" if plan.conversations is None else "conversations",
-        value=value,
-        questions=max(math.ceil(times_questions * questions), conversations),
-        conversations=conversations,
-    )

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,9 +32,6 @@ from holdfast.records.comparison_summary import (
     RuleGrouping,
 )
 
-# the number of a conversation, the agent and the user's first words: what a pair has in common
-_Start = tuple[int, str, str | None]
-
 
 @dataclass(frozen=True, order=True)
 class RuleKey:
@@ -56,6 +54,42 @@ class RuleKey:
     def name(self) -> str:
         """'baker, signs'; only the prompt if it has one rule."""
         return f"{self.prompt}, {self.rule}" if self.rule else self.prompt
+
+
+class _Opening(NamedTuple):
+    """The beginning of a conversation, which the two of a pair have in common."""
+
+    conversation: int
+    agent: str
+    starter: str | None  # the user's first words
+
+
+@dataclass(frozen=True, eq=False)
+class _ComparedRules:
+    """The scores of a group of rules in both series, [conversation, round]; NaN where nothing was
+    scored. The means of a pair are over the rules that were judged in this round of both.
+    """
+
+    grouping: RuleGrouping
+    name: str
+    before: np.ndarray
+    now: np.ndarray
+
+    @property
+    def conversations(self) -> int:
+        """How many conversations with a score the comparison rests on: pairs, or the conversations
+        of the sample that has fewer of them.
+        """
+        has_before = ~np.isnan(self.before).all(axis=1)
+        has_now = ~np.isnan(self.now).all(axis=1)
+        return min(int(has_before.sum()), int(has_now.sum()))
+
+    @property
+    def scored_rounds(self) -> np.ndarray:
+        """The rounds, from 0, that were scored in both runs, [k]."""
+        scored_before = ~np.isnan(self.before).all(axis=0)
+        scored_now = ~np.isnan(self.now).all(axis=0)
+        return np.flatnonzero(scored_before & scored_now)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +147,7 @@ class SharedSeries:
     @cached_property
     def all_rules(self) -> _ComparedRules:
         """All shared rules as one group."""
-        return _rules_group(self, "all", "", self.rules)
+        return _group_rules(self, "all", "", self.rules)
 
     @cached_property
     def scores_before(self) -> Mapping[RuleKey, ByProbe]:
@@ -131,7 +165,7 @@ def rules_of(series: Series) -> dict[RuleKey, set[str]]:
     rules: dict[RuleKey, set[str]] = {}
     for record in series.records:
         for probe in record.stability_probes:
-            rules.setdefault(_key(record, probe), set()).add(probe.question)
+            rules.setdefault(_rule_key(record, probe), set()).add(probe.question)
     return rules
 
 
@@ -140,7 +174,7 @@ def prompts_of(series: Series) -> list[str]:
     return list(dict.fromkeys(record.agent.id for record in series.records))
 
 
-def _key(record: Conversation, probe: Probe) -> RuleKey:
+def _rule_key(record: Conversation, probe: Probe) -> RuleKey:
     return RuleKey(
         prompt=record.agent.id,
         rule=probe.rule or "",
@@ -160,53 +194,25 @@ def _scores_by_rule(
         for probe in record.stability_probes:
             if probe.round <= rounds:
                 entry = MatrixEntry(row, probe.round - 1, probe.score)
-                entries[_key(record, probe), probe.probe].append(entry)
+                entries[_rule_key(record, probe), probe.probe].append(entry)
     scores_by_rule: dict[RuleKey, dict[int, np.ndarray]] = defaultdict(dict)
     for (rule, index), scores in entries.items():
         scores_by_rule[rule][index] = matrix_of(scores, (len(series.records), rounds))
     return scores_by_rule
 
 
-def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:
+def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Opening, int]:
     """Returns the rows of the conversations of some prompts, by how they began."""
     return {
-        _start(record): row
+        _opening_of(record): row
         for row, record in enumerate(series.records)
         if record.agent.id in prompts
     }
 
 
-def _start(record: Conversation) -> _Start:
+def _opening_of(record: Conversation) -> _Opening:
     starter = record.turns[0].text if record.turns else None
-    return record.conversation, record.agent.id, starter
-
-
-@dataclass(frozen=True, eq=False)
-class _ComparedRules:
-    """The scores of a group of rules in both series, [conversation, round]; NaN where nothing was
-    scored. The means of a pair are over the rules that were judged in this round of both.
-    """
-
-    grouping: RuleGrouping
-    name: str
-    before: np.ndarray
-    now: np.ndarray
-
-    @property
-    def conversations(self) -> int:
-        """How many conversations with a score the comparison rests on: pairs, or the conversations
-        of the sample that has fewer of them.
-        """
-        has_before = ~np.isnan(self.before).all(axis=1)
-        has_now = ~np.isnan(self.now).all(axis=1)
-        return min(int(has_before.sum()), int(has_now.sum()))
-
-    @property
-    def scored_rounds(self) -> np.ndarray:
-        """The rounds, from 0, that were scored in both runs, [k]."""
-        scored_before = ~np.isnan(self.before).all(axis=0)
-        scored_now = ~np.isnan(self.now).all(axis=0)
-        return np.flatnonzero(scored_before & scored_now)
+    return _Opening(record.conversation, record.agent.id, starter)
 
 
 def compare_series(shared: SharedSeries) -> MethodComparison:
@@ -217,24 +223,24 @@ def compare_series(shared: SharedSeries) -> MethodComparison:
     before = shared.before
     now = shared.now
     groups = [
-        _rules_group(shared, "kind", kind, [rule for rule in shared.rules if rule.kind == kind])
+        _group_rules(shared, "kind", kind, [rule for rule in shared.rules if rule.kind == kind])
         for kind in sorted({rule.kind for rule in shared.rules if rule.kind})
     ]
     if len(shared.rules) > 1:
-        groups += [_rules_group(shared, "rule", rule.name, [rule]) for rule in shared.rules]
+        groups += [_group_rules(shared, "rule", rule.name, [rule]) for rule in shared.rules]
     # rows with fewer conversations get no verdict, so they need no share of the error
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
-    rows = [_row(shared, shared.all_rules, over_prompts=True)]
-    rows += [_row(shared, group, max(1, verdicts)) for group in groups]
+    rows = [_compare_group(shared, shared.all_rules, over_prompts=True)]
+    rows += [_compare_group(shared, group, max(1, verdicts)) for group in groups]
     if before.measured("adoption") and now.measured("adoption"):
-        adoption = _group(
+        adoption = _average_group(
             shared,
             "adoption",
             "",
             before.until(shared.rounds).scores("adoption"),
             now.until(shared.rounds).scores("adoption"),
         )
-        rows.append(_row(shared, adoption, over_prompts=True))
+        rows.append(_compare_group(shared, adoption, over_prompts=True))
     return MethodComparison(
         run=now.run,
         against=before.run,
@@ -249,7 +255,7 @@ def compare_series(shared: SharedSeries) -> MethodComparison:
     )
 
 
-def _rules_group(
+def _group_rules(
     shared: SharedSeries, grouping: RuleGrouping, name: str, rules: Sequence[RuleKey]
 ) -> _ComparedRules:
     """Returns the scores of some of the rules as one group."""
@@ -257,10 +263,10 @@ def _rules_group(
         {(rule, index): matrix for rule in rules for index, matrix in scores[rule].items()}
         for scores in (shared.scores_before, shared.scores_now)
     )
-    return _group(shared, grouping, name, before, now)
+    return _average_group(shared, grouping, name, before, now)
 
 
-def _group(
+def _average_group(
     shared: SharedSeries, grouping: RuleGrouping, name: str, before: ByProbe, now: ByProbe
 ) -> _ComparedRules:
     """Averages the scores of probes; of pairs, only the probes that were judged in both."""
@@ -271,7 +277,7 @@ def _group(
     return _ComparedRules(grouping, name, means_before, means_now)
 
 
-def _row(
+def _compare_group(
     shared: SharedSeries, group: _ComparedRules, shared_by: int = 1, *, over_prompts: bool = False
 ) -> RuleGroupComparison:
     """Estimates the difference of the two runs over the rounds scored in both, and in the last of

@@ -4,8 +4,7 @@ The paper sees a plateau within turns and a drop between them; attention spread 
 tokens that a layer sees would decay hyperbolically, regardless of turns. A head is compared with
 uniform attention in its own layer, the average over heads with the mean of uniform attention over
 the layers that attend. Both are measured on the logarithm of the mass, on which losing a given
-share counts the same at every level. Last, the mass is correlated with how well probes keep their
-rules.
+share counts the same at every level.
 """
 
 import itertools
@@ -16,25 +15,23 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from holdfast.analysis.resampling import bounds_of, resample_means
+from holdfast.analysis.mass_and_score import Behaviour, Matrix, correlate_mass_and_score
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import UsageError
 from holdfast.plurals import count_of
 from holdfast.records import Conversation
-from holdfast.records.model import List, Number, Optional, RecordModel
+from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.traces import TurnTrace
 
 TracedTurns = Mapping[int, TurnTrace]  # the agent's turns, by round
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
-Matrix = List[List[float]]
 
 # masses are stored as float16: smaller ones become 0, which has no logarithm
 _MIN_MASS = 2.0**-24
-_MIN_GROUPS = 3  # for a correlation: the means of two dialogs always lie on a line
 
 
-class _Changes(NamedTuple):
+class _DialogChanges(NamedTuple):
     """The changes of the log mass in one dialog."""
 
     within_turns: float  # the sum over turns
@@ -81,31 +78,6 @@ class Curves(RecordModel):
     uniform: Matrix  # uniform attention, averaged over layers
 
 
-class Correlation(RecordModel):
-    """Pearson's r of mass and score, with its 95% interval."""
-
-    n: Number  # the number of groups that are resampled
-    r: float | None  # this and the interval are None if `why` says why
-    low: float | None
-    high: float | None
-    why: Optional[str] = None  # why there is no correlation; None if there is one
-
-    @property
-    def estimate(self) -> Estimate:
-        """The correlation as an estimate."""
-        return Estimate(self.n, self.r, None, self.low, self.high)
-
-
-class Behaviour(RecordModel):
-    """Correlations of a probe's mean mass with its score."""
-
-    all: Correlation
-    within_rounds: Correlation  # after subtracting the mean of the probe's round
-    within_dialogs: Correlation  # after subtracting the mean of the probe's dialog
-    between_dialogs: Correlation  # of the means of dialogs
-    probes: Matrix  # round, mass and score of each probe
-
-
 class Trace(RecordModel):
     """How the mass on the system prompt decays in a model's self-chats, as in `trace.json`."""
 
@@ -149,6 +121,8 @@ def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
         else (whole_dialogs, whole_dialogs)
     )
     layer, head = _head_that_falls_most(choosing, rounds)
+    first_masses = _head_masses(whole_dialogs, 1)
+    last_masses = _head_masses(whole_dialogs, rounds)
 
     def head_mass(turn: TurnTrace) -> np.ndarray:
         return np.asarray(turn.mass[layer, head])
@@ -162,15 +136,13 @@ def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
         rounds=rounds,
         shown_head=(layer, head),
         heads=Heads(
-            first_round=_head_masses(whole_dialogs, 1).round(5).tolist(),
-            drop=(_head_masses(whole_dialogs, 1) - _head_masses(whole_dialogs, rounds))
-            .round(5)
-            .tolist(),
+            first_round=first_masses.round(5).tolist(),
+            drop=(first_masses - last_masses).round(5).tolist(),
         ),
         curves=Curves(
-            average=_curves(dialogs, rounds, _average_mass),
-            head=_curves(dialogs, rounds, head_mass),
-            uniform=_curves(dialogs, rounds, _average_uniform),
+            average=_mean_curves(dialogs, rounds, _average_mass),
+            head=_mean_curves(dialogs, rounds, head_mass),
+            uniform=_mean_curves(dialogs, rounds, _average_uniform),
         ),
         average=_decay_of(dialogs, whole_dialogs, rounds, _average_mass, _average_uniform),
         head=_decay_of(measuring, measuring, rounds, head_mass, head_uniform),
@@ -228,21 +200,23 @@ def _decay_of(
         np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog])
         for number in range(1, rounds + 1)
     ]
-    real = [_changes(dialog, rounds, level) for dialog in whole_dialogs]
-    uniform = [_changes(dialog, rounds, uniform_level) for dialog in whole_dialogs]
+    real = [_changes_in_dialog(dialog, rounds, level) for dialog in whole_dialogs]
+    uniform = [_changes_in_dialog(dialog, rounds, uniform_level) for dialog in whole_dialogs]
 
-    def change(quantity: Callable[[_Changes], float]) -> MassChange:
-        return _change(np.array([*map(quantity, real)]), np.array([*map(quantity, uniform)]))
+    def estimate_of(quantity: Callable[[_DialogChanges], float]) -> MassChange:
+        return _estimate_change(
+            np.array([*map(quantity, real)]), np.array([*map(quantity, uniform)])
+        )
 
     return Decay(
         mass=tuple(estimate(values, SCORES) for values in masses),
-        within_turns=change(lambda changes: changes.within_turns),
-        between_turns=change(lambda changes: changes.between_turns),
-        slope=change(lambda changes: changes.slope),
+        within_turns=estimate_of(lambda changes: changes.within_turns),
+        between_turns=estimate_of(lambda changes: changes.between_turns),
+        slope=estimate_of(lambda changes: changes.slope),
     )
 
 
-def _change(real: np.ndarray, uniform: np.ndarray) -> MassChange:
+def _estimate_change(real: np.ndarray, uniform: np.ndarray) -> MassChange:
     """Estimates a change from its values, [dialog]."""
     return MassChange(
         real=estimate(real, None),
@@ -251,7 +225,7 @@ def _change(real: np.ndarray, uniform: np.ndarray) -> MassChange:
     )
 
 
-def _changes(dialog: TracedTurns, rounds: int, level: _Level) -> _Changes:
+def _changes_in_dialog(dialog: TracedTurns, rounds: int, level: _Level) -> _DialogChanges:
     """Measures the changes in a whole dialog, taking each turn's start and end from the
     least-squares line through it.
     """
@@ -272,10 +246,10 @@ def _changes(dialog: TracedTurns, rounds: int, level: _Level) -> _Changes:
     within = sum(line.end - line.start for line in lines)
     between = sum(after.start - before.end for before, after in itertools.pairwise(lines))
     mean_slope = float(np.mean(slopes)) if slopes else math.nan
-    return _Changes(float(within), float(between), mean_slope)
+    return _DialogChanges(float(within), float(between), mean_slope)
 
 
-def _curves(dialogs: Sequence[TracedTurns], rounds: int, level: _Level) -> Matrix:
+def _mean_curves(dialogs: Sequence[TracedTurns], rounds: int, level: _Level) -> Matrix:
     """Returns, for each round, the mean at every step that at least half of the dialogs reach."""
     curves = []
     for number in range(1, rounds + 1):
@@ -296,74 +270,3 @@ def _average_mass(turn: TurnTrace) -> np.ndarray:
 def _average_uniform(turn: TurnTrace) -> np.ndarray:
     """Averages the mass under uniform attention over the layers, [step]."""
     return np.asarray(turn.uniform.mean(0))
-
-
-def correlate_mass_and_score(records: Sequence[Conversation]) -> Behaviour:
-    """Correlates a probe's mean mass with its score: overall, within and between dialogs."""
-    dialogs = [probes for record in records if len(probes := _probes(record))]
-    all_probes = np.concatenate([np.empty((0, 3)), *dialogs])
-    round_means = {
-        number: all_probes[all_probes[:, 0] == number, 1:].mean(0)
-        for number in set(all_probes[:, 0])
-    }
-    values = [probes[:, 1:] for probes in dialogs]
-    within_rounds = [
-        probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
-        for probes in dialogs
-    ]
-    return Behaviour(
-        all=_correlation(values),
-        within_rounds=_correlation(within_rounds),
-        within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
-        between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
-        probes=all_probes.round(6).tolist(),
-    )
-
-
-def _probes(record: Conversation) -> np.ndarray:
-    """Returns the round, the mass and the score of each probe that has a mass, [probe, 3]."""
-    rows = [
-        (probe.round, probe.mass, probe.score)
-        for probe in record.stability_probes
-        if probe.mass is not None
-    ]
-    return np.array(rows, dtype=float)
-
-
-def _correlation(groups: Sequence[np.ndarray]) -> Correlation:
-    """Computes Pearson's r of the pairs in all groups, each [n, 2], with a 95% bootstrap interval
-    over groups.
-    """
-    if len(groups) < _MIN_GROUPS:
-        why = f"fewer than {_MIN_GROUPS} groups of probes have a mass"
-        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
-    sums = np.array([_sums(group) for group in groups])
-    r = float(_r(sums.sum(0, keepdims=True))[0])
-    if math.isnan(r):
-        why = "mass or score is the same everywhere"
-        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
-    low, high = bounds_of(_r(resample_means(sums)))
-    return Correlation(n=len(groups), r=r, low=low, high=high)
-
-
-def _sums(group: np.ndarray) -> list[float]:
-    """Returns the sums over a group, [n, 2], from which r follows: of 1, x, y, x^2, y^2 and xy.
-
-    Their means over groups give the same r.
-    """
-    return [len(group), *group.sum(0), *(group**2).sum(0), (group[:, 0] * group[:, 1]).sum()]
-
-
-def _r(sums: np.ndarray) -> np.ndarray:
-    """Computes Pearson's r from each row of `_sums`, [resample, 6].
-
-    NaN where the masses or the scores are constant up to rounding. Values are assumed to be of the
-    order of 1.
-    """
-    n, x, y, xx, yy, xy = sums.T
-    spread_x = n * xx - x**2
-    spread_y = n * yy - y**2
-    varies = (spread_x > n * (1e-12 * xx + 1e-20 * n)) & (spread_y > n * (1e-12 * yy + 1e-20 * n))
-    root = np.sqrt(np.where(varies, spread_x * spread_y, np.nan))
-    r: np.ndarray = np.clip((n * xy - x * y) / root, -1, 1)
-    return r

@@ -1,12 +1,12 @@
 """The tables of a drift run, the source for the terminal, page, figures and summary.json: a row for
-each method and measure, category, rule or system prompt, and the rows of a method compared with
-those of the method without steering, in the same conversations.
+each method and measure, category, rule or system prompt. `row_differences` compares rows.
 """
 
 import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, withi
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Agent, Conversation
 from holdfast.records.drift_summary import PromptSummary
-from holdfast.records.mean_estimate import Judged
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
 MIN_UNITS = 5  # with fewer conversations, a group has no intervals, and a prompt no rank
@@ -108,7 +107,7 @@ class EstimateRow:
     @functools.cached_property
     def lower_in_rounds(self) -> tuple[int, ...]:
         """The rounds that are clearly below round 1."""
-        changes = enumerate(self._changes, start=1)
+        changes = enumerate(self._changes_since_round_1, start=1)
         return tuple(number for number, change in changes if verdict_on(change).sign < 0)
 
     @property
@@ -117,16 +116,16 @@ class EstimateRow:
 
         None if the last round is not clearly lower.
         """
-        if len(self._changes) not in self.lower_in_rounds:
+        if len(self._changes_since_round_1) not in self.lower_in_rounds:
             return None
         last_return = 0  # the last round whose mean is not below that of round 1
-        for number, change in enumerate(self._changes, start=1):
+        for number, change in enumerate(self._changes_since_round_1, start=1):
             if change.mean is not None and change.mean >= 0:
                 last_return = number
         return min(number for number in self.lower_in_rounds if number > last_return)
 
     @functools.cached_property
-    def _changes(self) -> list[statistics.Estimate]:
+    def _changes_since_round_1(self) -> list[statistics.Estimate]:
         pairs = [self.shared(0, later) for later in range(self.series.rounds)]
         return [
             statistics.paired_difference(scores, first, error=self.series.error)
@@ -187,6 +186,13 @@ def category_rows(series: Series, kind: str) -> list[EstimateRow]:
     return [row for row in rows if not np.isnan(row.values[row.members]).all()]
 
 
+class _CaseRule(NamedTuple):
+    """A rule by its id and that of its prompt."""
+
+    case: str | None  # None for any prompt
+    rule: str
+
+
 def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     """Returns a row per rule and series, in the order of asking; [] if prompts have no rules.
 
@@ -194,9 +200,9 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     prompts have rules.
     """
     rules_by_series = {
-        series: [_rules(record) for record in series.records] for series in all_series
+        series: [_probed_rules(record) for record in series.records] for series in all_series
     }
-    rules: list[tuple[str | None, str]] = [
+    rules: list[_CaseRule] = [
         rule
         for rules_by_conversation in rules_by_series.values()
         for conversation in rules_by_conversation
@@ -204,7 +210,7 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     ]
     prompts = {case for case, _ in rules}
     if len(prompts) > MAX_PROMPTS_APART:
-        rules = [(None, rule) for _, rule in rules]
+        rules = [_CaseRule(None, rule) for _, rule in rules]
     rows = []
     for case, rule in dict.fromkeys(rules):
         name = f"{case}, {rule}" if case is not None and len(prompts) > 1 else rule
@@ -226,10 +232,10 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     return rows
 
 
-def _rules(record: Conversation) -> list[tuple[str, str]]:
-    """Returns the (prompt, rule) pairs that were probed, each once."""
+def _probed_rules(record: Conversation) -> list[_CaseRule]:
+    """Returns the rules that were probed, each once."""
     rules = (probe.rule for probe in record.stability_probes if probe.rule)
-    return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
+    return list(dict.fromkeys(_CaseRule(record.agent.id, rule) for rule in rules))
 
 
 def _rule_scores(series: Series, case: str | None, rule: str) -> dict[ProbeId, np.ndarray]:
@@ -325,100 +331,3 @@ def _prompt_row(
 
 def _mean(values: np.ndarray) -> float | None:
     return float(values.mean()) if len(values) else None
-
-
-@dataclass(frozen=True, eq=False)
-class RowDifference:
-    """A row minus the same row of another series, on what was judged in both.
-
-    Attributes:
-        n: how many conversations have a score in both.
-        last_round: the difference in the last round that both have.
-        over_all_rounds: the difference of the means over all rounds.
-        compared: the means whose difference `last_round` is, of the row and of the other; NaN if
-            nothing was judged in both.
-    """
-
-    row: EstimateRow
-    against: EstimateRow
-    n: int
-    last_round: Judged
-    over_all_rounds: Judged
-    compared: tuple[float, float]
-
-
-def baseline_of(all_series: Sequence[Series], series: Series) -> Series | None:
-    """Returns the series that a series is compared with: the first method of its run, or for that
-    method, the first method of the first run. None for the first series of all.
-    """
-    first_of_run = next(candidate for candidate in all_series if candidate.run == series.run)
-    if first_of_run is not series:
-        return first_of_run
-    return all_series[0] if all_series[0] is not series else None
-
-
-def difference(all_series: Sequence[Series], series: Series, measure: str) -> RowDifference | None:
-    """Compares a series with its baseline; None if it has none, or if they share no pairs."""
-    baseline = baseline_of(all_series, series)
-    return compare_rows(row_of(series, measure), row_of(baseline, measure)) if baseline else None
-
-
-def rule_differences(
-    all_series: Sequence[Series], rows: Sequence[EstimateRow]
-) -> list[RowDifference]:
-    """Compares each rule's row with that of its baseline, where they share conversations."""
-    row_of_rule = {(row.series, row.group): row for row in rows}
-    pairs = []
-    for row in rows:
-        baseline = baseline_of(all_series, row.series)
-        against = row_of_rule.get((baseline, row.group)) if baseline else None
-        if against and (pair := compare_rows(row, against)):
-            pairs.append(pair)
-    return pairs
-
-
-def compare_rows(row: EstimateRow, against: EstimateRow) -> RowDifference | None:
-    """Compares two rows in pairs.
-
-    None if they share no conversation, or the agents' prompts in these differ.
-    """
-    shared_conversations, rows, rows_against = np.intersect1d(
-        row.series.conversations, against.series.conversations, return_indices=True
-    )
-    prompts = [against.series.prompts[number] for number in rows_against]
-    if not len(shared_conversations) or prompts != [row.series.prompts[number] for number in rows]:
-        return None
-    rounds = min(row.values.shape[1], against.values.shape[1])
-    scores, scores_against = statistics.shared_means(
-        {probe: matrix[rows, :rounds] for probe, matrix in row.scores.items()},
-        {probe: matrix[rows_against, :rounds] for probe, matrix in against.scores.items()},
-    )
-
-    def difference_of(values: np.ndarray, values_against: np.ndarray) -> Judged:
-        estimate = statistics.paired_difference(
-            values,
-            values_against,
-            prompts=None if row.rule else prompts,
-            error=min(row.series.error, against.series.error),
-        )
-        return verdict_on(estimate)
-
-    return RowDifference(
-        row=row,
-        against=against,
-        n=int((~np.isnan(scores)).any(axis=1).sum()),
-        last_round=difference_of(scores[:, -1], scores_against[:, -1]),
-        over_all_rounds=difference_of(
-            statistics.row_means(scores), statistics.row_means(scores_against)
-        ),
-        compared=statistics.compared_means(scores[:, -1], scores_against[:, -1]),
-    )
-
-
-def fixes(all_series: Sequence[Series]) -> list[RowDifference]:
-    """Compares the stability of every other method of the first run with that of its first method,
-    where they can be compared.
-    """
-    same_run = [series for series in all_series[1:] if series.run == all_series[0].run]
-    differences = [difference(all_series, series, "stability") for series in same_run]
-    return [pair for pair in differences if pair and pair.over_all_rounds.mean is not None]

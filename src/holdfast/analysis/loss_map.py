@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -38,12 +38,6 @@ from holdfast.records.model import Optional, RecordModel
 
 ORDINARY = "none"  # the pressure of an ordinary message
 _LATE_SHARE = 0.25  # the share of the rounds that counts as the end of a conversation
-_SIZES = (  # fewest and most rules in the prompt, and the name of the group
-    (1, 1, "1 rule"),
-    (2, 3, "2 or 3 rules"),
-    (4, 5, "4 or 5 rules"),
-    (6, 99, "6 and more"),
-)
 _LENGTHS = (0, 500, 1_000, 2_000, 4_000, 8_000)  # tokens; each group ends where the next begins
 _LENGTH_NAMES = (
     *(f"{start:,} to {end:,}" for start, end in pairwise(_LENGTHS)),
@@ -52,6 +46,22 @@ _LENGTH_NAMES = (
 _CHARACTERS_PER_TOKEN = 4  # of English, roughly; records have the texts, not their tokens
 
 LossVerdict = Literal["falls", "rises", "holds", "cannot tell"]
+
+
+class _PromptSize(NamedTuple):
+    """A group of prompts by the number of their rules."""
+
+    fewest: int
+    most: int
+    name: str
+
+
+_SIZES = (
+    _PromptSize(1, 1, "1 rule"),
+    _PromptSize(2, 3, "2 or 3 rules"),
+    _PromptSize(4, 5, "4 or 5 rules"),
+    _PromptSize(6, 99, "6 and more"),
+)
 
 
 class Grouping(StrEnum):
@@ -104,15 +114,15 @@ def loss_map(*runs: Run) -> list[LossRow]:
         UsageError: the suite gives no kinds of rules, the runs differ in where they probe, or they
             share a conversation.
     """
-    places = {run.identity_as(ConversationsIdentity).settings.probe_at for run in runs}
-    if len(places) > 1:
+    probe_places = {run.identity_as(ConversationsIdentity).settings.probe_at for run in runs}
+    if len(probe_places) > 1:
         raise UsageError(
             "Some of these runs probe in place of the user's turn and others after the round, so"
             " they cannot be pooled; leave out --pool.",
             option="pool",
         )
     _refuse_shared_conversations(runs)
-    in_place = places == {"in-place"}
+    in_place = probe_places == {"in-place"}
     rows: list[LossRow] = []
     for series in read_pooled_series(runs):
         rows += _rows_of(series, in_place=in_place)
@@ -176,22 +186,22 @@ def _select_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]
     "" stands for any.
     """
 
-    def counts(probe: Probe) -> bool:
+    def is_selected(probe: Probe) -> bool:
         is_of_kind = kind in ("", probe.rule_kind) and polarity in ("", probe.polarity)
         return probe.kind == "stability" and is_of_kind
 
-    return counts
+    return is_selected
 
 
 def _late_row(
-    series: Series, grouping: Grouping, group: str, counts: Callable[[Probe], bool]
+    series: Series, grouping: Grouping, group: str, is_counted: Callable[[Probe], bool]
 ) -> LossRow:
     """Compares the probes that count in the last quarter of the rounds with those in round 1."""
-    scores = scores_by_probe(series.records, series.rounds, counts)
+    scores = scores_by_probe(series.records, series.rounds, is_counted)
     rules = {
         (record.agent.id, probe.rule)
         for record in series.records
-        for probe in filter(counts, record.probes)
+        for probe in filter(is_counted, record.probes)
     }
     rounds = np.arange(series.rounds)
     last = _means_in(scores, rounds >= series.rounds - _late_rounds(series))
@@ -275,10 +285,10 @@ def _size_rows(series: Series) -> Iterable[LossRow]:
         names = {probe.rule for probe in probes if probe.kind == "stability"}
         rules.setdefault(record.agent.id, set()).update(names)
     sizes = np.array([len(rules[record.agent.id]) for record in series.records])
-    for smallest, largest, name in _SIZES:
-        members = (smallest <= sizes) & (sizes <= largest)
+    for size in _SIZES:
+        members = (size.fewest <= sizes) & (sizes <= size.most)
         if members.any():
-            yield _late_row(series.rows(members), Grouping.SIZE, name, _select_rules())
+            yield _late_row(series.rows(members), Grouping.SIZE, size.name, _select_rules())
 
 
 def _round_rows(series: Series) -> Iterable[LossRow]:
@@ -377,12 +387,14 @@ def _scores_in_round_1(scores: ByProbe) -> ByProbe:
     return {probe: matrix[:, 0] for probe, matrix in scores.items()}
 
 
-def _means_in(scores: ByProbe, counts: np.ndarray) -> ByProbe:
+def _means_in(scores: ByProbe, in_rounds: np.ndarray) -> ByProbe:
     """Returns the mean score of each probe over some rounds, [conversation] each.
 
     NaN where it has none.
 
     Args:
-        counts: which rounds count, [round] or [conversation, round] bool.
+        in_rounds: which rounds count, [round] or [conversation, round] bool.
     """
-    return {probe: row_means(np.where(counts, matrix, np.nan)) for probe, matrix in scores.items()}
+    return {
+        probe: row_means(np.where(in_rounds, matrix, np.nan)) for probe, matrix in scores.items()
+    }

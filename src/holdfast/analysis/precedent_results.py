@@ -71,12 +71,12 @@ def precedent_of(chats: Sequence[PrecedentChat], error: float = ERROR) -> list[P
     results = []
     for method in dict.fromkeys(chat.method for chat in chats):
         group = [chat for chat in chats if chat.method == method]
-        results.append(_results(method, "all", group, error))
+        results.append(_compare_histories(method, "all", group, error))
         categories = dict.fromkeys(chat.agent.category for chat in group)
         if len(categories) > 1:
             for category in categories:
                 subgroup = [chat for chat in group if chat.agent.category == category]
-                results.append(_results(method, str(category), subgroup, error))
+                results.append(_compare_histories(method, str(category), subgroup, error))
     return results
 
 
@@ -96,7 +96,9 @@ def _mean_score(history: History, rule: str) -> float:
     return _mean([scores[rule] for scores in history.scores])
 
 
-def _results(method: str, rules: str, chats: Sequence[PrecedentChat], error: float) -> Precedent:
+def _compare_histories(
+    method: str, rules: str, chats: Sequence[PrecedentChat], error: float
+) -> Precedent:
     """Compares histories of replies under one method: kept or broken, long or short."""
     clear = [clear_rules(chat) for chat in chats]
     prompted = {reply.prompted for chat in chats for reply in chat.next_replies}
@@ -111,7 +113,7 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat], error: flo
         if False not in prompted:
             return None
         prompted_scores = scores[history, seen, True]
-        return _difference(prompted_scores, scores[history, seen, False], error)
+        return _estimate_difference(prompted_scores, scores[history, seen, False], error)
 
     return Precedent(
         method=method,
@@ -127,7 +129,7 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat], error: flo
                 seen=seen,
                 prompt_after_kept=prompt_effect("kept", seen),
                 prompt_after_broken=prompt_effect("broken", seen),
-                precedent=_difference(
+                precedent=_estimate_difference(
                     scores["kept", seen, True], scores["broken", seen, True], error
                 ),
             )
@@ -162,7 +164,7 @@ def _scores_of_cell(
     return scores
 
 
-def _difference(scores: ByProbe, baseline: ByProbe, error: float) -> Estimate:
+def _estimate_difference(scores: ByProbe, baseline: ByProbe, error: float) -> Estimate:
     """Estimates the difference of two cells, on the rules that both have a score of."""
     return paired_difference(*shared_means(scores, baseline), error=error)
 

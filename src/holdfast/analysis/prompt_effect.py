@@ -68,22 +68,24 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
     if baseline_run is None:
         return None
     unprompted = baseline_run.conversations
-    pairs = _pairs(series, unprompted)
+    pairs = _pair_scores(series, unprompted)
     if not pairs:
         return None
-    round_scores = _round_scores(series)
+    round_scores = _scores_by_rule(series)
     by_measure: dict[str, list[_Pair]] = defaultdict(list)
     by_rule: dict[_ProbedRule, list[_Pair]] = defaultdict(list)
     for pair in pairs:
         by_measure[pair.measure].append(pair)
         by_rule[pair.rule].append(pair)
-    measures = [_compare(name, group, round_scores, series) for name, group in by_measure.items()]
+    measures = [
+        _compare_pairs(name, group, round_scores, series) for name, group in by_measure.items()
+    ]
     cases = []
     for rule, group in by_rule.items():
-        row = _compare(rule.name, group, round_scores, series)
+        row = _compare_pairs(rule.name, group, round_scores, series)
         cases.append(row.model_copy(update={"case": rule.case, "rule": rule.rule}))
     return Baseline(
-        all=_compare("all", pairs, round_scores, series),
+        all=_compare_pairs("all", pairs, round_scores, series),
         measures=tuple(sorted(measures, key=_least_discriminating)),
         cases=tuple(sorted(cases, key=_least_discriminating)),
         by_rule=any(probe.rule for record in unprompted for probe in record.probes),
@@ -91,7 +93,7 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
     )
 
 
-def _pairs(series: Series, unprompted: Sequence[Conversation]) -> list[_Pair]:
+def _pair_scores(series: Series, unprompted: Sequence[Conversation]) -> list[_Pair]:
     """Pairs each probe of the baseline with the same question in round 1 under the prompt."""
 
     def question(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:
@@ -117,7 +119,7 @@ def _pairs(series: Series, unprompted: Sequence[Conversation]) -> list[_Pair]:
     ]
 
 
-def _round_scores(series: Series) -> dict[_ProbedRule, list[MatrixEntry]]:
+def _scores_by_rule(series: Series) -> dict[_ProbedRule, list[MatrixEntry]]:
     """The scores of each rule under the prompt, as entries of a matrix [conversation, round]."""
     scores: dict[_ProbedRule, list[MatrixEntry]] = defaultdict(list)
     for row, record in enumerate(series.records):
@@ -132,7 +134,7 @@ def _rule_of(record: Conversation, probe: Probe) -> _ProbedRule:
     return _ProbedRule(record.agent.id, probe.rule)
 
 
-def _compare(
+def _compare_pairs(
     name: str,
     pairs: Sequence[_Pair],
     round_scores: Mapping[_ProbedRule, Sequence[MatrixEntry]],

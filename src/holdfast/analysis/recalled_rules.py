@@ -58,9 +58,9 @@ def recall_rows(*runs: Run) -> list[RecallRow]:
         rules = _recalled_rules(series)
         if not rules:
             continue
-        rows.append(_row(series, "", rules))
+        rows.append(_recall_row(series, "", rules))
         for kind in sorted({rule.kind for rule in rules if rule.kind}):
-            rows.append(_row(series, kind, [rule for rule in rules if rule.kind == kind]))
+            rows.append(_recall_row(series, kind, [rule for rule in rules if rule.kind == kind]))
     return rows
 
 
@@ -88,16 +88,16 @@ def _recalled_rules(series: Series) -> list[_RecalledRule]:
     return rules
 
 
-def _row(series: Series, kind: str, rules: Sequence[_RecalledRule]) -> RecallRow:
-    """How many rules of a kind are stated, over all of them and over those last kept or broken."""
+def _recall_row(series: Series, kind: str, rules: Sequence[_RecalledRule]) -> RecallRow:
+    """Estimates how many rules of a kind are stated: of all, and of those last kept or broken."""
     last_round = max(rule.round for rule in rules)
 
-    def share_stated(counts: Callable[[_RecalledRule], bool]) -> Estimate:
+    def share_stated(is_counted: Callable[[_RecalledRule], bool]) -> Estimate:
         """Estimates which share of the rules that count is stated, over the conversations that
         have such rules.
         """
         stated_by_conversation: dict[int, list[float]] = {}
-        for rule in filter(counts, rules):
+        for rule in filter(is_counted, rules):
             stated_by_conversation.setdefault(rule.conversation, []).append(rule.stated)
         means = np.array([float(np.mean(scores)) for scores in stated_by_conversation.values()])
         return estimate(means, SCORES, error=series.error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,13 +47,20 @@ class _Columns:
     cause: np.ndarray
 
 
+class _MeansAround(NamedTuple):
+    """The mean scores of a dialog before and after its compactions."""
+
+    before: float
+    after: float
+
+
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
     """Counts the breaches of each broken rule by their cause; rules are named as `LoggedRule.rule`.
 
     The causes are all of `CAUSES`, and if a model was asked for its rules, also those of
     `RECALL_CAUSES` that occur.
     """
-    columns = _columns(run)
+    columns = _read_columns(run)
     is_broken = columns.cause != NONE
     labels = [label_of(rule) for rule in run.log_scores.rules]
     rules, first_positions = np.unique(columns.rule[is_broken], return_index=True)
@@ -80,19 +88,19 @@ def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 def context_effects(run: Run) -> ContextSummaries:
     """Summarises why rules were broken, and how their adherence depends on the context."""
-    columns = _columns(run)
+    columns = _read_columns(run)
     return ContextSummaries(
         why=CauseCounts(**total_causes(count_causes(run))),
-        by_tokens_since=_binned(run, columns, columns.tokens_since, TOKEN_BINS),
-        by_calls=_binned(run, columns, columns.calls, CALL_BINS),
-        by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
-        by_kind=_grouped(run, columns, columns.kind),
-        by_polarity=_grouped(run, columns, columns.polarity),
+        by_tokens_since=_estimate_bins(run, columns, columns.tokens_since, TOKEN_BINS),
+        by_calls=_estimate_bins(run, columns, columns.calls, CALL_BINS),
+        by_compactions=_estimate_bins(run, columns, columns.compactions, COMPACTION_BINS),
+        by_kind=_estimate_groups(run, columns, columns.kind),
+        by_polarity=_estimate_groups(run, columns, columns.polarity),
         compactions=_compaction_effect(run, columns),
     )
 
 
-def _columns(run: Run) -> _Columns:
+def _read_columns(run: Run) -> _Columns:
     scores = run.log_scores
     for_probes = set(run.manifest.probe_rules)
     keep_rule = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
@@ -102,7 +110,7 @@ def _columns(run: Run) -> _Columns:
     return _Columns(**{name: np.asarray(getattr(scores, name))[keep] for name in names})
 
 
-def _binned(
+def _estimate_bins(
     run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]
 ) -> tuple[EstimateFrom, ...]:
     """Estimates the mean score over dialogs in each bin of a value; () if no score has one."""
@@ -110,11 +118,11 @@ def _binned(
     if not has_value.any():
         return ()
     column = np.searchsorted(bins, values[has_value], side="right") - 1
-    cells = _cells(run, columns, has_value, column, len(bins))
+    cells = _mean_by_dialog(run, columns, has_value, column, len(bins))
     return estimates_from(bins, cells)
 
 
-def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
+def _estimate_groups(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
     """Estimates the mean score over dialogs of the rules of each kind or polarity, by name.
 
     {} if no rule has one.
@@ -127,12 +135,12 @@ def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estim
     column_of = np.zeros(len(numbers), dtype=int)
     for column, name in enumerate(names):
         column_of[numbers[name]] = column
-    cells = _cells(run, columns, has_value, column_of[values[has_value]], len(names))
+    cells = _mean_by_dialog(run, columns, has_value, column_of[values[has_value]], len(names))
     estimates = statistics.estimate_columns(cells, statistics.SCORES)
     return dict(zip(names, estimates, strict=True))
 
 
-def _cells(
+def _mean_by_dialog(
     run: Run, columns: _Columns, has_value: np.ndarray, column: np.ndarray, count: int
 ) -> np.ndarray:
     """Averages the scores that have a value, [dialog, column]; NaN where there are none.
@@ -171,7 +179,7 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
     )
 
 
-def _means_around_compactions(columns: _Columns, dialog: int) -> tuple[float, float] | None:
+def _means_around_compactions(columns: _Columns, dialog: int) -> _MeansAround | None:
     """The mean scores of a dialog before and after its compactions.
 
     None if no compaction has scores of a rule on both sides.
@@ -196,4 +204,7 @@ def _means_around_compactions(columns: _Columns, dialog: int) -> tuple[float, fl
     ]
     if not pairs:
         return None
-    return float(np.mean([mean for mean, _ in pairs])), float(np.mean([mean for _, mean in pairs]))
+    return _MeansAround(
+        before=float(np.mean([before for before, _ in pairs])),
+        after=float(np.mean([after for _, after in pairs])),
+    )

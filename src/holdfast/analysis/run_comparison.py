@@ -11,6 +11,7 @@ them is wrong is no larger.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.analysis.comparison_limits import (
     lost_prompt,
@@ -55,10 +56,10 @@ class RunComparison:
     methods: tuple[MethodComparison, ...]
     figures: tuple[list[Series], ...]
 
-    def causes(self, comparison: MethodComparison) -> list[str]:
+    def causes(self, method_comparison: MethodComparison) -> list[str]:
         """Returns the possible causes of a difference between the two runs of a comparison."""
-        number = self.labels.index(comparison.run)
-        causes: list[str | None] = [] if comparison.has_same_method else ["method"]
+        number = self.labels.index(method_comparison.run)
+        causes: list[str | None] = [] if method_comparison.has_same_method else ["method"]
         causes += [
             contrast.cause
             for contrast in self.contrasts
@@ -69,8 +70,16 @@ class RunComparison:
     @property
     def unsteered(self) -> MethodComparison:
         """The comparison that titles are about: of runs without a method, or else the first."""
-        plain = [comparison for comparison in self.methods if comparison.method == NO_FIX]
-        return (plain or list(self.methods))[0]
+        return next((item for item in self.methods if item.method == NO_FIX), self.methods[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _ComparedRun:
+    """A run compared with the first one; the fields are as in `RunComparison`."""
+
+    methods: list[MethodComparison]
+    figure: list[Series]
+    limits: list[str]
 
 
 def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
@@ -106,35 +115,39 @@ def _compare_runs(runs: Sequence[DriftResults]) -> RunComparison:
     """Compares drift runs with the first of them."""
     first, *later_runs = runs
     _refuse_other_places(runs)
+    compared = [_compare_with_first(first, run) for run in later_runs]
     limits = [limit for run in runs for limit in state_caveats(run)]
     limits += [limit for run in runs for limit in lost_prompt(run)]
-    methods: list[MethodComparison] = []
-    figures: list[list[Series]] = []
-    for run in later_runs:
-        figure_before: list[Series] = []
-        figure_now: list[Series] = []
-        pairs = _pair_series(first, run)
-        limits += methods_alone(first, run) or other_method(*pairs[0])
-        for before, now in pairs:
-            same_seed = run.settings.seed == first.settings.seed
-            shared = SharedSeries.of(before, now, same_seed=same_seed)
-            if not shared.rules:
-                raise _no_shared_rule(first, before, run, now)
-            methods.append(compare_series(shared))
-            drawn_before, drawn_now = shared.drawn()
-            figure_before.append(drawn_before)
-            figure_now.append(drawn_now)
-            limits += rules_left_out(before, now)
-            limits += samples_left_out(before, now, shared.pairs)
-        figures.append([*figure_before, *figure_now])
+    limits += [limit for run in compared for limit in run.limits]
     return RunComparison(
         runs=tuple(run.run for run in runs),
         labels=tuple(run.label for run in runs),
         contrasts=tuple(_contrasts_of(runs)),
         limits=tuple(dict.fromkeys(limits)),
-        methods=tuple(methods),
-        figures=tuple(figures),
+        methods=tuple(method for run in compared for method in run.methods),
+        figures=tuple(run.figure for run in compared),
     )
+
+
+def _compare_with_first(first: DriftResults, run: DriftResults) -> _ComparedRun:
+    """Compares the methods of a run with those of the first run."""
+    same_seed = run.settings.seed == first.settings.seed
+    pairs = _pair_series(first, run)
+    limits = [*(methods_alone(first, run) or other_method(*pairs[0]))]
+    methods: list[MethodComparison] = []
+    figure_before: list[Series] = []
+    figure_now: list[Series] = []
+    for before, now in pairs:
+        shared = SharedSeries.of(before, now, same_seed=same_seed)
+        if not shared.rules:
+            raise _no_shared_rule(first, before, run, now)
+        methods.append(compare_series(shared))
+        drawn_before, drawn_now = shared.drawn()
+        figure_before.append(drawn_before)
+        figure_now.append(drawn_now)
+        limits += rules_left_out(before, now)
+        limits += samples_left_out(before, now, shared.pairs)
+    return _ComparedRun(methods, [*figure_before, *figure_now], limits)
 
 
 def _refuse_other_places(runs: Sequence[DriftResults]) -> None:
@@ -190,33 +203,40 @@ def _no_shared_rule(
     )
 
 
+class _DifferingFact(NamedTuple):
+    """A fact about the runs, and its value in each of them."""
+
+    name: str
+    values: tuple[str, ...]
+
+
 def _contrasts_of(runs: Sequence[DriftResults]) -> Iterable[RunContrast]:
     """Finds the facts that differ: in identities, in the texts of prompts, and in versions."""
     manifests = [item.run.manifest for item in runs]
-    for name, values in _find_differences([_settings(item) for item in manifests]):
+    for name, values in _find_differences([_settings_of(item) for item in manifests]):
         if name not in _IRRELEVANT:
             yield RunContrast(name=name, cause=_cause_of(name), values=values)
-    for name, values in _find_differences([_prompts(item) for item in runs]):
+    for name, values in _find_differences([_prompts_of(item) for item in runs]):
         if _ABSENT not in values:  # a prompt that some run lacks is not compared
             yield RunContrast(name=f"prompt of {name}", cause="prompts", values=values)
-    for name, values in _find_differences([_environment(item) for item in manifests]):
+    for name, values in _find_differences([_environment_of(item) for item in manifests]):
         cause = "the version of Holdfast" if name == "versions.holdfast" else None
         yield RunContrast(name=name, cause=cause, values=values)
 
 
-def _prompts(results: DriftResults) -> dict[str, str]:
+def _prompts_of(results: DriftResults) -> dict[str, str]:
     """Returns the agents' prompts in a run, by id."""
     agents = [record.agent for series in results.series for record in series.records]
     return {agent.id: agent.system_prompt for agent in agents}
 
 
-def _settings(manifest: Manifest) -> dict[str, str]:
+def _settings_of(manifest: Manifest) -> dict[str, str]:
     """Returns the settings of a run by dotted name; an empty value counts as absent."""
     settings = flatten(manifest.identity.to_json())
     return {name: value or _ABSENT for name, value in settings.items()}
 
 
-def _environment(manifest: Manifest) -> dict[str, str]:
+def _environment_of(manifest: Manifest) -> dict[str, str]:
     """Returns the versions that made a run, by dotted name, and the type of its numbers."""
     versions = {f"versions.{name}": version for name, version in manifest.versions.items()}
     return {**versions, "dtype": manifest.dtype or _ABSENT}
@@ -224,12 +244,12 @@ def _environment(manifest: Manifest) -> dict[str, str]:
 
 def _find_differences(
     facts_by_run: Sequence[Mapping[str, str]],
-) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yields each fact that is not the same in all runs: its name, and its value in each run."""
+) -> Iterable[_DifferingFact]:
+    """Yields each fact that is not the same in all runs."""
     for name in dict.fromkeys(name for facts in facts_by_run for name in facts):
         values = tuple(facts.get(name, _ABSENT) for facts in facts_by_run)
         if len(set(values)) > 1:
-            yield name, values
+            yield _DifferingFact(name, values)
 
 
 def _cause_of(name: str) -> str | None:

@@ -109,17 +109,17 @@ class Series:
 
     def until(self, rounds: int) -> Series:
         """Returns the series without rounds after this one."""
-        return self._cut((slice(None), slice(rounds)))
+        return self._select((slice(None), slice(rounds)))
 
     def rows(self, rows: np.ndarray) -> Series:
         """Returns the series of some conversations, given an [n] bool mask or their row numbers."""
         return replace(
-            self._cut((rows,)),
+            self._select((rows,)),
             records=tuple(self.records[row] for row in np.arange(len(self.records))[rows]),
             conversations=self.conversations[rows],
         )
 
-    def _cut(self, part: tuple[slice | np.ndarray, ...]) -> Series:
+    def _select(self, part: tuple[slice | np.ndarray, ...]) -> Series:
         """Returns the series with a part of every matrix."""
         return replace(
             self,
@@ -144,7 +144,7 @@ def read_series(run: Run, label: str = "") -> list[Series]:
             value=run.folder,
         )
     rounds = max(map(_last_round, run.conversations))
-    return [_series(run, label, method, rounds) for method in _methods(run)]
+    return [_series_of_method(run, label, method, rounds) for method in _methods(run)]
 
 
 def read_pooled_series(runs: Sequence[Run]) -> list[Series]:
@@ -242,12 +242,12 @@ def category_of(record: Conversation, kind: str) -> str | None:
 
 
 def scores_by_probe(
-    records: Sequence[Conversation], rounds: int, counts: Callable[[Probe], bool]
+    records: Sequence[Conversation], rounds: int, is_counted: Callable[[Probe], bool]
 ) -> dict[ProbeId, np.ndarray]:
     """Returns the scores of the probes that count, [conversation, round] each."""
     entries = defaultdict[ProbeId, list[MatrixEntry]](list)
     for row, record in enumerate(records):
-        for probe in filter(counts, record.probes):
+        for probe in filter(is_counted, record.probes):
             entry = MatrixEntry(row, probe.round - 1, probe.score)
             entries[ProbeId(probe.rule, probe.probe)].append(entry)
     shape = len(records), rounds
@@ -271,15 +271,15 @@ def _last_round(record: Conversation) -> int:
     return max(rounds, default=0)
 
 
-def _series(run: Run, label: str, method: str, rounds: int) -> Series:
+def _series_of_method(run: Run, label: str, method: str, rounds: int) -> Series:
     """Sorts the conversations of one method, and puts their scores into matrices."""
     records = [record for record in run.conversations if record.method == method]
     records.sort(key=lambda record: record.conversation)
     numbers = np.array([record.conversation for record in records])
-    by_probe = {kind: scores_by_probe(records, rounds, _is_of(kind)) for kind in KINDS}
+    by_probe = {kind: scores_by_probe(records, rounds, _is_of_kind(kind)) for kind in KINDS}
     no_scores = {ProbeId(None, 0): np.full((len(records), rounds), np.nan)}
     matrices = {kind: means_over_probes(by_probe[kind] or no_scores) for kind in KINDS}
-    matrices["mass"] = _masses(records, rounds)
+    matrices["mass"] = _masses_by_round(records, rounds)
     names = [other_method.partition(":")[0] for other_method in _methods(run)]
     name = method.partition(":")[0]
     return Series(
@@ -294,7 +294,7 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
     )
 
 
-def _is_of(kind: str) -> Callable[[Probe], bool]:
+def _is_of_kind(kind: str) -> Callable[[Probe], bool]:
     return lambda probe: probe.kind == kind
 
 
@@ -305,7 +305,7 @@ def count_looks(run: Run) -> int:
     return 1 + sum(size >= MIN_SAMPLES for size in run.manifest.earlier_sizes)
 
 
-def _masses(records: Sequence[Conversation], rounds: int) -> np.ndarray:
+def _masses_by_round(records: Sequence[Conversation], rounds: int) -> np.ndarray:
     """Returns the mass of the agent's turns, [conversation, round]; NaN where none was recorded."""
     values = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):

@@ -20,17 +20,15 @@ from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.estimate_rows import (
     EstimateRow,
-    RowDifference,
     category_rows,
-    difference,
     prompt_rows,
     row_of,
-    rule_differences,
     rule_rows,
 )
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
+from holdfast.analysis.row_differences import RowDifference, difference, rule_differences
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
@@ -89,7 +87,7 @@ def write_logs_summary(
         problems=run.manifest.problems,
         context=context_effects(run),
     )
-    return write(run.folder, _summary(run, results))
+    return write(run.folder, _make_summary(run, results))
 
 
 def write(folder: Path, summary: Summary) -> Path:
@@ -102,20 +100,20 @@ def summarise(run: Run) -> Summary:
     """Makes the summary of a run of any command."""
     match run.manifest.command:
         case "tasks":
-            return _summary(run, _tasks(run))
+            return _make_summary(run, _task_results(run))
         case "profile":
-            return _summary(run, _profile(run))
+            return _make_summary(run, _summarise_profile(run))
         case "calibrate":
-            return _summary(run, _capability(run))
+            return _make_summary(run, _capability_results(run))
     return summary_of(results_of(run))
 
 
 def summary_of(results: DriftResults) -> Summary:
     """Makes the summary of a drift run."""
-    return _summary(results.run, tuple(_methods(results)), results.check)
+    return _make_summary(results.run, tuple(_summarise_methods(results)), results.check)
 
 
-def _summary(run: Run, results: Any, check: Check | None = None) -> Summary:
+def _make_summary(run: Run, results: Any, check: Check | None = None) -> Summary:
     return Summary(
         command=run.manifest.command,
         identity=run.manifest.identity.to_json(),
@@ -125,7 +123,7 @@ def _summary(run: Run, results: Any, check: Check | None = None) -> Summary:
     )
 
 
-def _methods(results: DriftResults) -> Iterator[MethodSummary]:
+def _summarise_methods(results: DriftResults) -> Iterator[MethodSummary]:
     """Summarises the results of each method."""
     all_series = results.series
     series_with_prompt = until_prompt_lost(all_series)
@@ -148,9 +146,11 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
             over_all_rounds={kind: row.mean for kind, row in score_rows.items()},
             change={kind: verdict_on(row.change) for kind, row in score_rows.items()},
             against=_differences_from_first(all_series, series),
-            categories={kind: _categories(series, kind) for kind in score_rows},
+            categories={kind: _points_by_category(series, kind) for kind in score_rows},
             prompts=tuple(prompt_rows(series)),
-            rules=tuple(_rule(row, pair_of_rule.get(row)) for row in rules if row.series is series),
+            rules=tuple(
+                _summarise_rule(row, pair_of_rule.get(row)) for row in rules if row.series is series
+            ),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
             baseline=results.baseline if is_first else None,
             collapse=_add_uncollapsed(collapses[number], uncollapsed, number),
@@ -159,7 +159,7 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
         )
 
 
-def _categories(series: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
+def _points_by_category(series: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
     return {row.group: tuple(row.points) for row in category_rows(series, kind)}
 
 
@@ -194,15 +194,15 @@ def _differences_from_first(
     return AgainstFirstMethod(
         method=first.against.series.method,
         pairs=first.n,
-        **{kind: _differences(pair) for kind, pair in pairs.items()},
+        **{kind: _summarise_difference(pair) for kind, pair in pairs.items()},
     )
 
 
-def _differences(pair: RowDifference) -> MethodDifferences:
+def _summarise_difference(pair: RowDifference) -> MethodDifferences:
     return MethodDifferences(last_round=pair.last_round, over_all_rounds=pair.over_all_rounds)
 
 
-def _rule(row: EstimateRow, pair: RowDifference | None) -> RuleSummary:
+def _summarise_rule(row: EstimateRow, pair: RowDifference | None) -> RuleSummary:
     return RuleSummary(
         rule=row.group,
         n=row.n,
@@ -214,11 +214,11 @@ def _rule(row: EstimateRow, pair: RowDifference | None) -> RuleSummary:
         change=verdict_on(row.change),
         lower_from_round=row.lower_from_round,
         lower_in_rounds=tuple(row.lower_in_rounds),
-        against=None if pair is None else _differences(pair),
+        against=None if pair is None else _summarise_difference(pair),
     )
 
 
-def _tasks(run: Run) -> tuple[TaskResult, ...]:
+def _task_results(run: Run) -> tuple[TaskResult, ...]:
     return tuple(
         TaskResult(
             task=result.task,
@@ -232,12 +232,12 @@ def _tasks(run: Run) -> tuple[TaskResult, ...]:
     )
 
 
-def _profile(run: Run) -> ProfileSummary:
+def _summarise_profile(run: Run) -> ProfileSummary:
     profile = profile_of(run)
     return ProfileSummary(unsteered=profile.unsteered, ranking=profile.heads)
 
 
-def _capability(run: Run) -> tuple[CapabilityResult, ...]:
+def _capability_results(run: Run) -> tuple[CapabilityResult, ...]:
     scores_by_method: dict[str, dict[int, float]] = {}
     for record in run.capability_conversations:
         mean = float(np.mean([probe.score for probe in record.probes]))

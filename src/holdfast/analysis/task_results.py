@@ -55,10 +55,10 @@ class TaskScores:
         """Returns the mean of each metric over the samples."""
         return {name: estimate(values, SCORES) for name, values in self.scores.items()}
 
-    def less(self, other: TaskScores) -> dict[str, Estimate]:
+    def minus(self, other: TaskScores) -> dict[str, Estimate]:
         """Returns this result minus `other` by metric, paired on the samples of both."""
         return {
-            name: SampleMeans(self.numbers, values).less(
+            name: SampleMeans(self.numbers, values).minus(
                 SampleMeans(other.numbers, other.scores[name])
             )
             for name, values in self.scores.items()
@@ -71,7 +71,7 @@ class SampleMeans(NamedTuple):
     numbers: np.ndarray  # [n], the samples' numbers, ascending
     values: np.ndarray  # [n]
 
-    def less(self, other: SampleMeans) -> Estimate:
+    def minus(self, other: SampleMeans) -> Estimate:
         """Estimates the mean of these values minus others, paired on the samples of both."""
         shared = np.intersect1d(self.numbers, other.numbers)
         values = self.values[np.isin(self.numbers, shared)]
@@ -85,13 +85,13 @@ class Average:
 
     Attributes:
         score: None if a task is missing or excluded.
-        less_zero_shot: None for zero-shot itself, or if either of the two has no score.
+        over_zero_shot: None for zero-shot itself, or if either of the two has no score.
         finished: whether there is a result for every task.
     """
 
     variant: str
     score: Estimate | None
-    less_zero_shot: Estimate | None
+    over_zero_shot: Estimate | None
     finished: bool
 
 
@@ -131,7 +131,7 @@ def compare_with_zero_shot(
     if zero is None or zero.excluded:
         return []
     others = [result for result in results if result is not zero and not result.excluded]
-    return [(result, result.less(zero)) for result in others]
+    return [(result, result.minus(zero)) for result in others]
 
 
 def average_variants(results: Sequence[TaskScores]) -> list[Average]:
@@ -151,13 +151,13 @@ def average_variants(results: Sequence[TaskScores]) -> list[Average]:
     rows: list[Average] = []
     for variant, group in by_variant.items():
         score: Estimate | None = None
-        less_zero_shot: Estimate | None = None
+        over_zero_shot: Estimate | None = None
         if can_be_averaged(group):
             means = average(group)
             score = estimate(means.values, SCORES)
             if zero is not None and variant != ZERO_SHOT:
-                less_zero_shot = means.less(zero)
-        rows.append(Average(variant, score, less_zero_shot, finished=len(group) == len(tasks)))
+                over_zero_shot = means.minus(zero)
+        rows.append(Average(variant, score, over_zero_shot, finished=len(group) == len(tasks)))
     return rows
 
 

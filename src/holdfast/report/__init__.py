@@ -9,7 +9,7 @@ junit              JUnit XML
 
 `holdfast drift` and `holdfast try`:
 
-drift_page         the page; terminal, what is printed
+drift_page         the page; terminal, what is printed; first_run_table, what a first run prints
 opening_sentences  the sentences that both begin with; run_title, the first one
 next_step          what to do next; run_setup, the commands for it
 fix_sentences      what the best fix gains; baseline_sentences, scores without the prompt
@@ -109,12 +109,12 @@ def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out"
 
     from holdfast.report.drift_page import render_page
     from holdfast.report.run_figures import write_figures
-    from holdfast.report.shortfalls import ending_lines
+    from holdfast.report.shortfalls import ending_shortfalls
 
     all_series = [series for result in results for series in result.series]
     if all(np.isnan(series.stability).all() for series in all_series):
         run = results[0].run
-        reasons = ending_lines(run.conversations)
+        reasons = ending_shortfalls(run.conversations)
         why = "; ".join(f"{reason.heading}: {reason.text}" for reason in reasons)
         raise RecordsError(
             f"No probe of {run.folder} has a score, so there is nothing to draw"

@@ -18,15 +18,17 @@ from holdfast.report import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backend_bases import RendererBase
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
 _DARK = "#222222"
 _MAX_LEGEND_CHARACTERS = 28  # of the name of a sweep
 _DISTANCES = (6, 12, 20, 30, 42, 56, 72)  # of a label from its point, in points
 _DIRECTIONS = ((1, 0.6), (-1, 0.6), (1, -0.9), (-1, -0.9), (0, 1), (0, -1), (1, 0), (-1, 0))
-_MARKER = 3  # the radius of a point's marker, in points
-_FAR = 15  # points; a line joins a label that is farther away to its point
+_MARKER_RADIUS = 3  # of a point, in points
+_MIN_JOINED_DISTANCE = 15  # points; a line joins a label that is farther away to its point
 
 
 @dataclass(frozen=True)
@@ -38,22 +40,32 @@ class _CandidateCurve:
     label: str
 
 
+@dataclass(frozen=True)
+class _PointLabel:
+    """A label of the point (x, y), in the coordinates of the data."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+
+
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
     """Writes `trade_off` and `by_round` (Li et al. 2024, Figures 5 and 6) as SVG and PNG."""
     with figures.styled():
-        trade_off = _trade_off(calibration)
-        by_round = _round_figure(calibration, budget)
+        trade_off = _draw_trade_off(calibration)
+        by_round = _draw_by_round(calibration, budget)
         return figures.save({"trade_off": trade_off, "by_round": by_round}, folder)
 
 
-def _trade_off(calibration: Calibration) -> Figure:
+def _draw_trade_off(calibration: Calibration) -> Figure:
     """Draws the stability of every setting over its cost in capability."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 4.4)
     none = calibration.none
     start = float(np.nanmean(none.stability))
     axis.axhline(start, color="#888888", linewidth=0.8, linestyle=":")
     axis.plot(0, start, marker="s", markersize=5, color=_DARK, linestyle="", label="none")
-    labels: list[PointLabel] = []
+    labels: list[_PointLabel] = []
     for number in range(len(calibration.names)):
         labels += _draw_sweep(axis, calibration, number, start)
     corners = sorted(
@@ -83,13 +95,13 @@ def _trade_off(calibration: Calibration) -> Figure:
         " the paired difference to none"
     )
     figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
-    place_labels(figure, axis, labels)
+    _place_labels(figure, axis, labels)
     return figure
 
 
 def _draw_sweep(
     axis: Axes, calibration: Calibration, number: int, start: float
-) -> list[PointLabel]:
+) -> list[_PointLabel]:
     """Draws a sweep from the stability without a fix, `start`; returns its candidates' labels."""
     candidates = calibration.sweeps[number]
     drops = [calibration.drop(candidate) for candidate in candidates]
@@ -106,25 +118,25 @@ def _draw_sweep(
         curve.line,
         color=curve.colour,
         linewidth=1.3,
-        label=_label(*calibration.names[number]),
+        label=_sweep_label(*calibration.names[number]),
         marker="o",
         markersize=4,
         markevery=slice(1, None),
     )
     return [
-        PointLabel(candidate.value, drop, stability, curve.colour)
+        _PointLabel(candidate.value, drop, stability, curve.colour)
         for candidate, drop, stability in zip(candidates, x, y, strict=True)
     ]
 
 
-def _round_figure(calibration: Calibration, budget: float) -> Figure:
+def _draw_by_round(calibration: Calibration, budget: float) -> Figure:
     """Draws the stability by round, of each method at the setting closest to the budget."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 3.8)
     curves = [_CandidateCurve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
     for number, (name, parameter) in enumerate(calibration.names):
         closest = calibration.closest(calibration.sweeps[number], budget)
         lost = f"{calibration.mean_drop(closest):+.1f} lost"
-        label = f"{_label(name, parameter)}={closest.value} ({lost})"
+        label = f"{_sweep_label(name, parameter)}={closest.value} ({lost})"
         curves.append(_CandidateCurve(closest, figures.style_of(number + 1), label))
     for index, curve in enumerate(curves):
         points = estimate_columns(curve.candidate.by_round, SCORES)
@@ -159,7 +171,7 @@ def _round_figure(calibration: Calibration, budget: float) -> Figure:
     return figure
 
 
-def _label(name: str, parameter: str) -> str:
+def _sweep_label(name: str, parameter: str) -> str:
     """The name of a sweep in the legend; long lists of heads are cut."""
     return f"{cut(name, _MAX_LEGEND_CHARACTERS)}, {parameter}".replace("$", r"\$")
 
@@ -174,17 +186,7 @@ def _capability_name(calibration: Calibration) -> str:
     return name.replace("$", r"\$")
 
 
-@dataclass(frozen=True)
-class PointLabel:
-    """A label of the point (x, y), in the coordinates of the data."""
-
-    text: str
-    x: float
-    y: float
-    colour: str
-
-
-def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> None:
+def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_PointLabel]) -> None:
     """Writes labels around their points; everything else in the figure must be drawn already."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.transforms import Bbox
@@ -194,7 +196,7 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
     frame = axis.get_window_extent(renderer)
     points = axis.transData.transform([(label.x, label.y) for label in labels]).reshape(-1, 2)
     occupied_boxes = [
-        Bbox.from_extents(x, y, x, y).padded(_MARKER * figure.dpi / 72) for x, y in points
+        Bbox.from_extents(x, y, x, y).padded(_MARKER_RADIUS * figure.dpi / 72) for x, y in points
     ]
     for label in sorted(labels, key=lambda label: (label.x, label.y)):
         text = axis.annotate(
@@ -207,26 +209,35 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
             va="center",
         )
         text.set_in_layout(False)
-        for distance, (across, up) in itertools.product(_DISTANCES, _DIRECTIONS):
-            text.xyann = (across * distance, up * distance)
-            text.set_horizontalalignment(_alignment(across))
-            box = text.get_window_extent(renderer).padded(1)
-            if _contains(frame, box) and not any(box.overlaps(other) for other in occupied_boxes):
-                break
-        occupied_boxes.append(box)
-        if max(map(abs, text.xyann)) > _FAR:
-            axis.annotate(
-                "",
-                xy=(label.x, label.y),
-                xytext=text.xyann,
-                textcoords="offset points",
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": label.colour,
-                    "linewidth": 0.4,
-                    "alpha": 0.6,
-                },
-            ).set_in_layout(False)
+        occupied_boxes.append(_move_to_free_place(text, frame, occupied_boxes, renderer))
+        if max(map(abs, text.xyann)) > _MIN_JOINED_DISTANCE:
+            _join_to_point(axis, label, text.xyann)
+
+
+def _move_to_free_place(
+    text: Annotation, frame: Bbox, occupied_boxes: Sequence[Bbox], renderer: RendererBase
+) -> Bbox:
+    """Moves a label to the nearest free place within the frame, or to the last if none is free;
+    returns its box there.
+    """
+    for distance, (across, up) in itertools.product(_DISTANCES, _DIRECTIONS):
+        text.xyann = (across * distance, up * distance)
+        text.set_horizontalalignment(_alignment(across))
+        box = text.get_window_extent(renderer).padded(1)
+        if _contains(frame, box) and not any(box.overlaps(other) for other in occupied_boxes):
+            break
+    return box
+
+
+def _join_to_point(axis: Axes, label: _PointLabel, offset: tuple[float, float]) -> None:
+    """Draws a thin line from a point to its label, which is at this offset."""
+    axis.annotate(
+        "",
+        xy=(label.x, label.y),
+        xytext=offset,
+        textcoords="offset points",
+        arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "alpha": 0.6},
+    ).set_in_layout(False)
 
 
 def _contains(outer: Bbox, inner: Bbox) -> bool:

@@ -90,7 +90,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
         " the model without a method."
     ]
     breaking = [
-        f"{candidate.method} ({signed_to(calibration.breaks(candidate), 0)} points)"
+        f"{candidate.method} ({signed_to(calibration.added_broken(candidate), 0)} points)"
         for candidate in calibration.candidates[1:]
         if calibration.breaks_replies(candidate)
     ]

@@ -18,7 +18,7 @@ def answer(calibration: Calibration, choice: Pick) -> str:
 def answer_sentences(calibration: Calibration, choice: Pick) -> list[str]:
     """The sentences of `answer`; the first one sums it up."""
     if choice.method == NO_FIX:
-        return _nothing_chosen(calibration, choice)
+        return _nothing_chosen_sentences(calibration, choice)
     num_reported = int(calibration.report.sum())
     total = len(calibration.report)
     budget = points_of(choice.budget)
@@ -46,7 +46,7 @@ def answer_sentences(calibration: Calibration, choice: Pick) -> list[str]:
     ]
 
 
-def _nothing_chosen(calibration: Calibration, choice: Pick) -> list[str]:
+def _nothing_chosen_sentences(calibration: Calibration, choice: Pick) -> list[str]:
     """Why the model as it is was chosen, and how close the closest setting came."""
     choosing = int((~calibration.report).sum())
     total = len(calibration.report)
@@ -69,10 +69,10 @@ def _nothing_chosen(calibration: Calibration, choice: Pick) -> list[str]:
         f"Nothing to recommend: on the {choosing} of {total} conversations that settings are chosen"
         f" on, {reason}."
     )
-    return [sentence, _closest(calibration, choice.near)] if choice.near else [sentence]
+    return [sentence, _closest_sentence(calibration, choice.near)] if choice.near else [sentence]
 
 
-def _closest(calibration: Calibration, near: Candidate) -> str:
+def _closest_sentence(calibration: Calibration, near: Candidate) -> str:
     """The gain and the cost of the closest setting, on the half to choose on and over all."""
     choosing = ~calibration.report
     total = len(calibration.report)

@@ -78,17 +78,24 @@ def _message(prompt_check: PromptCheck, terms: Terms) -> str:
 def _rule_case(
     rule: RuleCheck, prompt_check: PromptCheck, terms: Terms, classname: str
 ) -> JUnitCase:
+    """The test of a rule; one that was left undecided on purpose is skipped."""
     message = rule_sentence(rule, prompt_check, terms)
-    is_left_open = rule.verdict == UNDECIDED and prompt_check.verdict != UNDECIDED
-    if is_left_open and prompt_check.verdict == PASS:
-        why = "the earlier run does not have it"
-        return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
-    if is_left_open and not terms.all_rules:
-        why = "its prompt had already failed (--all-rules decides every rule)"
+    if why := _why_left_open(rule, prompt_check, terms):
         return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
     advice = how_to_decide(rule.verdict, rule.decided_by, terms)
     text = _text(advice, rule_details(rule, prompt_check))
     return JUnitCase(classname, rule.rule, outcome_of(rule.verdict), message, text)
+
+
+def _why_left_open(rule: RuleCheck, prompt_check: PromptCheck, terms: Terms) -> str:
+    """Why a prompt has a verdict, but this rule has none; "" if that is not the case."""
+    if rule.verdict != UNDECIDED or prompt_check.verdict == UNDECIDED:
+        return ""
+    if prompt_check.verdict == PASS:
+        return "the earlier run does not have it"
+    if not terms.all_rules:
+        return "its prompt had already failed (--all-rules decides every rule)"
+    return ""
 
 
 def _text(advice: str | None, lines: list[str]) -> str:

@@ -11,7 +11,8 @@ from holdfast.analysis.collapse import (
     without_collapsed,
 )
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimate_rows import difference, row_of
+from holdfast.analysis.estimate_rows import row_of
+from holdfast.analysis.row_differences import difference
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.plurals import count_of, from_to
 from holdfast.records.drift_summary import Collapse
@@ -19,7 +20,7 @@ from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain, with_verdict
 
-_REPEATED = {
+_REPETITIONS = {
     "other": "repeat the other speaker",
     "own": "repeat the speaker’s own earlier turns",
     "loops": "loop",
@@ -87,7 +88,7 @@ def _turns_line(series: Series, collapse: Collapse, limit: str, num_series: int)
     """'Of the turns, 58% are cut at 60 tokens, 25% loop; 5 of 12 conversations collapsed.'"""
     shares = ", ".join(
         f"{percent(collapse.share(name))} {words}"
-        for name, words in ({"cut": f"are cut {_where_cut(series, limit)}"} | _REPEATED).items()
+        for name, words in ({"cut": f"are cut {_where_cut(series, limit)}"} | _REPETITIONS).items()
         if collapse.share(name) >= _MIN_SHARE_REPORTED
     )
     collapsed = len(collapse.collapsed_from_round)
@@ -148,7 +149,7 @@ def collapse_section(all_series: Sequence[Series]) -> CollapseSection | None:
         without_collapsed(series, counts)
         for series, counts in zip(all_series, counts_by_series, strict=True)
     ]
-    return CollapseSection(turns, _readings(all_series, uncollapsed))
+    return CollapseSection(turns, _readings_table(all_series, uncollapsed))
 
 
 def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
@@ -156,27 +157,29 @@ def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
     return (
         series.label,
         f"{counts.turns:,}",
-        *(percent(counts.share(name)) for name in ("cut", *_REPEATED)),
+        *(percent(counts.share(name)) for name in ("cut", *_REPETITIONS)),
         f"{len(rounds)} of {counts.conversations}",
         from_to(rounds[0], rounds[-1]) if rounds else "–",
     )
 
 
-def _readings(all_series: Sequence[Series], uncollapsed: Sequence[Series]) -> Table:
+def _readings_table(all_series: Sequence[Series], uncollapsed: Sequence[Series]) -> Table:
     """Stability with all conversations, and below it without the collapsed ones."""
     last = max(series.rounds for series in all_series)
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
-    for series, sound in zip(all_series, uncollapsed, strict=True):
-        rows.append((series.label, f"all {len(series.records)}", *_reading(all_series, series)))
-        if collapsed := len(series.records) - len(sound.records):
-            cells = _reading(uncollapsed, sound) if sound.records else ("–",) * 4
-            conversations = f"{len(sound.records)}, with {collapsed} left out"
+    for series, remaining in zip(all_series, uncollapsed, strict=True):
+        rows.append(
+            (series.label, f"all {len(series.records)}", *_reading_cells(all_series, series))
+        )
+        if collapsed := len(series.records) - len(remaining.records):
+            cells = _reading_cells(uncollapsed, remaining) if remaining.records else ("–",) * 4
+            conversations = f"{len(remaining.records)}, with {collapsed} left out"
             rows.append((f"{series.label}, without the collapsed", conversations, *cells))
     return Table("Stability with and without the collapsed conversations", tuple(rows))
 
 
-def _reading(all_series: Sequence[Series], series: Series) -> tuple[str, str, str, str]:
-    """The last four cells of a row of `_readings`."""
+def _reading_cells(all_series: Sequence[Series], series: Series) -> tuple[str, str, str, str]:
+    """The last four cells of a row of `_readings_table`."""
     row = row_of(series, "stability")
     pair = difference(all_series, series, "stability")
     return (

@@ -20,7 +20,7 @@ from holdfast.report.compare_sentences import (
     describe_sample,
     pair_name,
 )
-from holdfast.report.compare_tables import contrast_rows, header_of, reasons
+from holdfast.report.compare_tables import contrast_rows, header_of, open_reasons
 from holdfast.report.how_measured import about_runs
 from holdfast.report.page import Table, render
 
@@ -94,7 +94,7 @@ def _table(method_comparison: MethodComparison) -> ComparisonTable:
         header=header_of(method_comparison),
         rows=[row for row in method_comparison.rows if not _has_few(row)],
         few=[row for row in method_comparison.rows if _has_few(row)],
-        reasons=reasons(method_comparison),
+        reasons=open_reasons(method_comparison),
     )
 
 

@@ -28,6 +28,11 @@ _TITLES: dict[RuleGrouping, str] = {
 }
 
 
+def row_name(row: RuleGroupComparison) -> str:
+    """The name of a row in a table."""
+    return row.group or _TITLES[row.grouping]
+
+
 def contrast_rows(comparison: RunComparison) -> list[tuple[str, ...]]:
     """A row for each setting that differs and a column for each run; the header comes first."""
     header = ("", *comparison.labels)
@@ -46,32 +51,6 @@ def _distinct_parts(contrast: RunContrast) -> list[str]:
     start = max(0, first_difference - _CONTEXT)
     ellipsis = "…" if start else ""
     return [ellipsis + cut(value[start:], _MAX_VALUE_CHARACTERS) for value in values]
-
-
-def _difference(value: Judged) -> str:
-    """'-0.09 [-0.15, -0.02] lower', or '... cannot tell'."""
-    if value.mean is None:
-        return "–"
-    return f"{signed(value)} {value.verdict}"
-
-
-def row_name(row: RuleGroupComparison) -> str:
-    """The name of a row in a table."""
-    return row.group or _TITLES[row.grouping]
-
-
-def _cells(method_comparison: MethodComparison) -> list[tuple[str, ...]]:
-    """The cells of each row: its name, the means of both runs, and the two differences."""
-    return [
-        (
-            row_name(row),
-            mean_text(row.before),
-            mean_text(row.now),
-            _difference(row.over_rounds),
-            _difference(row.last_round),
-        )
-        for row in method_comparison.rows
-    ]
 
 
 def header_of(method_comparison: MethodComparison) -> tuple[str, ...]:
@@ -93,7 +72,7 @@ def _rounds_text(rounds: Sequence[int]) -> str:
     return f"{len(rounds)} rounds from {rounds[0]} to {rounds[-1]}"
 
 
-def reasons(method_comparison: MethodComparison) -> list[str]:
+def open_reasons(method_comparison: MethodComparison) -> list[str]:
     """Why verdicts are open, other than that an interval includes 0, which the reader sees."""
     differences = [
         value for row in method_comparison.rows for value in (row.over_rounds, row.last_round)
@@ -111,24 +90,26 @@ def compare_text(comparison: RunComparison) -> str:
         blocks.append(["What differs:", *aligned(contrast_rows(comparison), "  ")])
     if comparison.limits:
         blocks.append(["Keep in mind:", *wrapped(comparison.limits, "  ", "    ")])
-    for method_comparison in comparison.methods:
-        cells = _cells(method_comparison)
-        blocks.append(
-            [
-                f"{pair_name(method_comparison)}:",
-                *_stack(header_of(method_comparison), cells[:MAX_ROWS]),
-            ]
-        )
-        if len(cells) > MAX_ROWS:
-            blocks[-1].append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
-        if other_interval := other_prompts(method_comparison.overall.over_rounds):
-            blocks[-1].append(f"  For {other_interval} over all rounds.")
-        why_open = [f"cannot tell: {why}" for why in reasons(method_comparison)[:_MAX_REASONS]]
-        blocks[-1] += wrapped(why_open, "  ", "    ")
+    blocks += map(_method_lines, comparison.methods)
     return "\n\n".join("\n".join(lines) for lines in blocks)
 
 
-def _stack(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+def _method_lines(method_comparison: MethodComparison) -> list[str]:
+    """The table of one method in two runs, and why some verdicts are open."""
+    cells = _row_cells(method_comparison)
+    lines = [
+        f"{pair_name(method_comparison)}:",
+        *_fit_table(header_of(method_comparison), cells[:MAX_ROWS]),
+    ]
+    if len(cells) > MAX_ROWS:
+        lines.append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
+    if other_interval := other_prompts(method_comparison.overall.over_rounds):
+        lines.append(f"  For {other_interval} over all rounds.")
+    why_open = [f"cannot tell: {why}" for why in open_reasons(method_comparison)[:_MAX_REASONS]]
+    return lines + wrapped(why_open, "  ", "    ")
+
+
+def _fit_table(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     """A table; if it is wider than a terminal, each row's differences go on a line of their own."""
     lines = aligned([names, *cells], "  ")
     if max(map(len, lines)) <= WIDTH:
@@ -146,7 +127,7 @@ def compare_markdown(comparison: RunComparison) -> str:
     lines += [f"{_escape(line)}\n" for line in compare_lines(comparison)]
     for method_comparison in comparison.methods:
         lines += [f"**{_escape(pair_name(method_comparison))}**", ""]
-        rows = _cells(method_comparison)
+        rows = _row_cells(method_comparison)
         lines += [*_markdown_table(header_of(method_comparison), rows[:MAX_ROWS]), ""]
         if len(rows) > MAX_ROWS:
             lines += [f"{len(rows) - MAX_ROWS} more rows are on the page.", ""]
@@ -160,6 +141,27 @@ def compare_markdown(comparison: RunComparison) -> str:
         " is no difference."
     )
     return "\n".join(lines)
+
+
+def _difference_text(value: Judged) -> str:
+    """'-0.09 [-0.15, -0.02] lower', or '... cannot tell'."""
+    if value.mean is None:
+        return "–"
+    return f"{signed(value)} {value.verdict}"
+
+
+def _row_cells(method_comparison: MethodComparison) -> list[tuple[str, ...]]:
+    """The cells of each row: its name, the means of both runs, and the two differences."""
+    return [
+        (
+            row_name(row),
+            mean_text(row.before),
+            mean_text(row.now),
+            _difference_text(row.over_rounds),
+            _difference_text(row.last_round),
+        )
+        for row in method_comparison.rows
+    ]
 
 
 def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

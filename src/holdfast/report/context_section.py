@@ -1,6 +1,7 @@
 """How much of a chat the model read, in sentences and as a table."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.series import NO_FIX, Series
@@ -12,10 +13,19 @@ from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
 from holdfast.report.wording import plain, with_verdict
 
-CURE = (  # a clause that begins with a verb
+RAISE_CONTEXT = (  # a clause that begins with a verb
     "raise the server's context (Ollama: OLLAMA_CONTEXT_LENGTH; llama-server: --ctx-size), so that"
     " it reads the whole chat"
 )
+
+
+@dataclass(frozen=True)
+class _CutSentences:
+    """How a server cut off the chats of a series."""
+
+    finding: str  # what it left out, and from which rounds on
+    count: str  # which of its counts show that
+    meaning: tuple[str, ...]  # further sentences, on canaries and on what follows from them
 
 
 def truncation_lines(all_series: Sequence[Series]) -> list[str]:
@@ -23,18 +33,17 @@ def truncation_lines(all_series: Sequence[Series]) -> list[str]:
 
     What is the same for every series is said once, around the counts of each.
     """
-    stories = [
-        _truncation_sentences(series, truncation)
+    cuts = [
+        _describe_cut(series, truncation)
         for series in all_series
         if (truncation := truncation_of(series)) is not None
     ]
-    if len({(finding, *meaning) for finding, _, *meaning in stories}) == 1:
-        finding, _, *meaning = stories[0]
-        return [finding, *(count for _, count, *_ in stories), *meaning]
-    return [line for story in stories for line in story]
+    if len({(cut.finding, cut.meaning) for cut in cuts}) == 1:
+        return [cuts[0].finding, *(cut.count for cut in cuts), *cuts[0].meaning]
+    return [line for cut in cuts for line in (cut.finding, cut.count, *cut.meaning)]
 
 
-def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
+def _describe_cut(series: Series, truncation: Truncation) -> _CutSentences:
     """Says what the server left out, from which rounds on, and which counts show it."""
     first = min(truncation.from_round.values())
     last = max(truncation.from_round.values())
@@ -44,19 +53,15 @@ def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
     after = plain(truncation.canary_after)
     canary = f"The canary is known {before} before and {after} after."
     if truncation.verdict == PROMPT_LOST:
-        return [
-            f"The server stopped reading the system prompt in {rounds}.",
-            count,
-            canary,
-            "From there on this measures a prompt that was cut off, not drift.",
-        ]
+        finding = f"The server stopped reading the system prompt in {rounds}."
+        conclusion = "From there on this measures a prompt that was cut off, not drift."
+        return _CutSentences(finding, count, (canary, conclusion))
     if truncation.verdict == PROMPT_KEPT:
-        return [
+        finding = (
             f"The server leaves out a part of the dialog from {rounds} on, but keeps the system"
-            " prompt.",
-            count,
-            canary,
-        ]
+            " prompt."
+        )
+        return _CutSentences(finding, count, (canary,))
     if truncation.canary_after.n:
         conclusion = f"{canary} That is inconclusive."
     else:
@@ -64,13 +69,12 @@ def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
             "To find out which, add --canary to `holdfast drift` or `holdfast check`, with another"
             " --out."
         )
-    return [
-        f"The server reads no more of the dialog from {rounds} on.",
-        count,
+    finding = f"The server reads no more of the dialog from {rounds} on."
+    causes = (
         "It may have cut off the system prompt, or older messages, or leave cached tokens out of"
-        " its count.",
-        conclusion,
-    ]
+        " its count."
+    )
+    return _CutSentences(finding, count, (causes, conclusion))
 
 
 def _count_sentence(series: Series, truncation: Truncation) -> str:
@@ -78,14 +82,10 @@ def _count_sentence(series: Series, truncation: Truncation) -> str:
     limit = f"{truncation.most_prompt_tokens:,}"
     cut = len(truncation.from_round)
     conversations = count_of(truncation.conversations, "conversation")
-    if series.label == NO_FIX:
-        return (
-            f"Its count of prompt tokens stays at or below {limit} while the dialog grows, in {cut}"
-            f" of {conversations}."
-        )
+    subject = "Its count" if series.label == NO_FIX else f"With {series.label}, its count"
     return (
-        f"With {series.label}, its count of prompt tokens stays at or below {limit} while the"
-        f" dialog grows, in {cut} of {conversations}."
+        f"{subject} of prompt tokens stays at or below {limit} while the dialog grows, in {cut} of"
+        f" {conversations}."
     )
 
 
@@ -103,16 +103,11 @@ def survival_lines(all_series: Sequence[Series], run: Run) -> list[str]:
         before = plain(overall.before)
         after = plain(overall.after)
         conversations = count_of(overall.after.n, "conversation")
-        if len(all_series) > 1:
-            lines.append(
-                f"With {series.label}, stability is {after} once the older rounds are summarised, "
-                f"and {before} before, in {conversations}."
-            )
-        else:
-            lines.append(
-                f"Stability is {after} once the older rounds are summarised, and {before} before,"
-                f" in {conversations}."
-            )
+        subject = f"With {series.label}, stability" if len(all_series) > 1 else "Stability"
+        lines.append(
+            f"{subject} is {after} once the older rounds are summarised, and {before} before, in"
+            f" {conversations}."
+        )
         lower = sum(rule.difference.sign < 0 for rule in rules)
         if lower and len(rules) > 1:
             lines.append(f"Clearly kept less after a summary: {lower} of {len(rules)} rules.")

@@ -3,6 +3,8 @@
 JSON has a list for each NamedTuple here, which conversations.js reads by position.
 """
 
+from __future__ import annotations
+
 import base64
 import gzip
 import json
@@ -15,7 +17,7 @@ from markupsafe import Markup
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation, Participant, Probe, Turn, Unscored
 from holdfast.records.conversation import RECORDED, SCRIPTED
-from holdfast.report.shortfalls import early_end
+from holdfast.report.shortfalls import early_end_sentence
 
 T = TypeVar("T")
 
@@ -68,8 +70,16 @@ class PackedProbe(NamedTuple):
     note: str  # how its reply ended, and what the model did not see
 
 
+class _PromptText(NamedTuple):
+    """The prompt of a side."""
+
+    id: str | None
+    category: str | None
+    text: str
+
+
 class _PackedPosition(NamedTuple):
-    """Where a conversation is; the list is in the order of its fields."""
+    """Where a conversation is. The index is sorted by these fields, in their order."""
 
     run: int
     conversation: int
@@ -89,6 +99,17 @@ class PackedConversations(NamedTuple):
     chunks: list[list[dict[str, Any]]]
 
 
+class Chunk(NamedTuple):
+    """The texts of some conversations for an inert script element.
+
+    Attributes:
+        text: JSON, or gzip in base64 if it is packed.
+    """
+
+    text: Markup
+    is_packed: bool
+
+
 def pack(all_series: Sequence[Series]) -> PackedConversations:
     """Packs the conversations of some series.
 
@@ -102,41 +123,39 @@ def pack(all_series: Sequence[Series]) -> PackedConversations:
     )
     records = [all_series[position.series].records[position.row] for position in positions]
     sides = (side for record in records for side in (record.agent, record.user))
-    prompts = _number(map(_prompt_of, sides))
-    questions = _number(probe.question for record in records for probe in record.answered)
+    prompts = _number_distinct(map(_prompt_of, sides))
+    questions = _number_distinct(probe.question for record in records for probe in record.answered)
     rows = [
         PackedRow(
             series=position.series,
             conversation=position.conversation,
             agent=prompts[_prompt_of(record.agent)],
             user=prompts[_prompt_of(record.user)],
-            stability=_numbers(all_series[position.series].stability[position.row]),
-            adoption=_numbers(all_series[position.series].adoption[position.row]),
+            stability=_rounded(all_series[position.series].stability[position.row]),
+            adoption=_rounded(all_series[position.series].adoption[position.row]),
             ended=record.ended.round if record.ended else None,
         )
         for record, position in zip(records, positions, strict=True)
     ]
     listing = {
-        "prompts": [
-            {"id": name, "category": category, "text": text} for name, category, text in prompts
-        ],
+        "prompts": [prompt._asdict() for prompt in prompts],
         "questions": list(questions),
         "rows": rows,
         "perChunk": PER_CHUNK,
         "rounds": max(series.rounds for series in all_series),
     }
-    texts = [_texts(record, questions) for record in records]
+    texts = [_pack_texts(record, questions) for record in records]
     starts = range(0, len(texts), PER_CHUNK)
     return PackedConversations(listing, [texts[start : start + PER_CHUNK] for start in starts])
 
 
-def _number(values: Iterable[T]) -> dict[T, int]:
+def _number_distinct(values: Iterable[T]) -> dict[T, int]:
     """Numbers the distinct values in the order in which they first occur."""
     return {value: number for number, value in enumerate(dict.fromkeys(values))}
 
 
-def _prompt_of(side: Participant) -> tuple[str | None, str | None, str]:
-    return side.id, side.category, side.system_prompt
+def _prompt_of(side: Participant) -> _PromptText:
+    return _PromptText(side.id, side.category, side.system_prompt)
 
 
 def script_json(value: Any) -> Markup:
@@ -145,17 +164,6 @@ def script_json(value: Any) -> Markup:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
-
-
-class Chunk(NamedTuple):
-    """The texts of some conversations for an inert script element.
-
-    Attributes:
-        text: JSON, or gzip in base64 if it is packed.
-    """
-
-    text: Markup
-    is_packed: bool
 
 
 def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
@@ -167,11 +175,11 @@ def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
     return [Chunk(Markup(base64.b64encode(data).decode("ascii")), True) for data in compressed]
 
 
-def _numbers(values: np.ndarray) -> list[float | None]:
+def _rounded(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else round(float(value), 3) for value in values]
 
 
-def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]:
+def _pack_texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]:
     """The turns and probes of a conversation, and why it ended early."""
     summarised = {(summary.view, summary.rounds[1]) for summary in record.summaries}
     turns = [
@@ -180,7 +188,7 @@ def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]
             speaker=turn.speaker,
             text=turn.text,
             note=_note(turn, turn.speaker, summarised),
-            mass=_mass(turn),
+            mass=_rounded_mass(turn),
         )
         for turn in record.turns
     ]
@@ -192,13 +200,13 @@ def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]
             reply=probe.reply,
             score=round(probe.score, 4) if isinstance(probe, Probe) else None,
             reason=probe.reason,
-            mass=_mass(probe),
+            mass=_rounded_mass(probe),
             rule=probe.rule,
             note=_note(probe, "agent", summarised),
         )
         for probe in record.answered
     ]
-    why_ended = early_end(record.ended) if record.ended else None
+    why_ended = early_end_sentence(record.ended) if record.ended else None
     return {"turns": turns, "probes": probes, "ended": why_ended}
 
 
@@ -227,5 +235,5 @@ def _called_tools(reply: Turn | Probe | Unscored) -> list[str]:
     return list(dict.fromkeys(call["function"]["name"] for call in calls))
 
 
-def _mass(item: Turn | Probe | Unscored) -> float | None:
+def _rounded_mass(item: Turn | Probe | Unscored) -> float | None:
     return None if item.mass is None else round(item.mass, 4)

@@ -8,14 +8,16 @@ from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimate_rows import (
     MIN_UNITS,
     EstimateRow,
-    RowDifference,
-    baseline_of,
     category_rows,
-    difference,
     prompt_rows,
     row_of,
-    rule_differences,
     rule_rows,
+)
+from holdfast.analysis.row_differences import (
+    RowDifference,
+    baseline_of,
+    difference,
+    rule_differences,
 )
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate
@@ -93,20 +95,27 @@ class MethodsSection(NamedTuple):
     reach: float
 
 
+class RankedPrompts(NamedTuple):
+    """The prompts at one end of the ranking, such as "Least stable"."""
+
+    title: str
+    prompts: list[PromptSummary]
+
+
 class PromptsSection(NamedTuple):
     """Every prompt that the agent had.
 
     Attributes:
         by_series: the prompts of each series, the least stable first.
         prompts: how many different ones there are.
-        extremes: titles, each with prompts of the first series; () if too few are in enough
+        extremes: both ends of the ranking in the first series; [] if too few prompts are in enough
             conversations.
         num_ranked: how many prompts of the first series are in enough conversations for a rank.
     """
 
     by_series: list[list[PromptSummary]]
     prompts: int
-    extremes: Sequence[tuple[str, list[PromptSummary]]]
+    extremes: list[RankedPrompts]
     num_ranked: int
 
 
@@ -270,9 +279,12 @@ def _prompts_section(all_series: Sequence[Series]) -> PromptsSection:
     tables = [prompt_rows(series) for series in all_series]
     ranked = [row for row in tables[0] if row.n >= MIN_UNITS]
     size = min(_MAX_EXTREMES, len(ranked) // 2)
-    extremes: list[tuple[str, list[PromptSummary]]] = []
+    extremes: list[RankedPrompts] = []
     if size:
-        extremes = [("Least stable", ranked[:size]), ("Most stable", ranked[::-1][:size])]
+        extremes = [
+            RankedPrompts("Least stable", ranked[:size]),
+            RankedPrompts("Most stable", ranked[::-1][:size]),
+        ]
     return PromptsSection(
         by_series=tables,
         prompts=len({row.id for table in tables for row in table}),

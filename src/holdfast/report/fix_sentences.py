@@ -5,14 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.analysis.estimate_rows import (
-    EstimateRow,
-    RowDifference,
-    compare_rows,
-    fixes,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import EstimateRow, rule_rows
 from holdfast.analysis.outcome import is_lost, is_uninformative
+from holdfast.analysis.row_differences import RowDifference, compare_rows, fixes
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.plurals import count_of, listing
@@ -31,13 +26,13 @@ def fix_sentence(all_series: Sequence[Series]) -> str | None:
     name = best.row.series.method
     if methods > 1:
         name = (
-            f"{name}, the highest of {methods} methods over all rounds{_sample_text(all_series)},"
+            f"{name}, the highest of {methods} methods over all rounds{_sample_phrase(all_series)},"
         )
     last_score = best.row.points[-1].mean
     assert last_score is not None  # as it has a difference
     round_name = f"round {best.row.series.rounds}"
     if needs_note(gain, last_score, best.against.points[-1].mean):
-        return _fix_on_shared(best, name, round_name)
+        return _shared_fix_sentence(best, name, round_name)
     scores = f"{percent(last_score)} in {round_name}"
     sign = gain.sign
     if sign > 0:
@@ -54,7 +49,7 @@ def fix_sentence(all_series: Sequence[Series]) -> str | None:
     return f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}."
 
 
-def _fix_on_shared(best: RowDifference, name: str, round_name: str) -> str:
+def _shared_fix_sentence(best: RowDifference, name: str, round_name: str) -> str:
     """The sentence on a fix whose score would mislead, as not all that was judged under one method
     was judged under the other: only the difference.
     """
@@ -82,24 +77,24 @@ def best_fix(all_series: Sequence[Series]) -> RowDifference | None:
     """
     pairs = fixes(all_series)
     # all pairs count if the methods have no conversation in common
-    on_shared = fixes(_on_shared(all_series)) or pairs
+    on_shared = fixes(_shared_conversations(all_series)) or pairs
     gains = {pair.row.series.method: pair.over_all_rounds.mean or 0.0 for pair in on_shared}
     return max(pairs, key=lambda pair: gains.get(pair.row.series.method, -1.0), default=None)
 
 
-def _on_shared(all_series: Sequence[Series]) -> list[Series]:
+def _shared_conversations(all_series: Sequence[Series]) -> list[Series]:
     """The methods of the first run, in the conversations that all of them have."""
     series_of_run = [series for series in all_series if series.run == all_series[0].run]
     numbers = functools.reduce(np.intersect1d, [series.conversations for series in series_of_run])
     return [series.rows(np.isin(series.conversations, numbers)) for series in series_of_run]
 
 
-def _sample_text(all_series: Sequence[Series]) -> str:
+def _sample_phrase(all_series: Sequence[Series]) -> str:
     """' of the 12 conversations that all have'.
 
     "" if no method has others, or if none are shared.
     """
-    count = len(_on_shared(all_series)[0].records)
+    count = len(_shared_conversations(all_series)[0].records)
     has_others = any(
         len(series.records) > count for series in all_series if series.run == all_series[0].run
     )

@@ -17,13 +17,15 @@ from holdfast.records import (
 from holdfast.records.identity import ConversationsIdentity, Manifest, flatten
 from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.shortfalls import (
-    cut_line,
-    ending_lines,
-    failure_lines,
-    reply_lines,
-    unanswered_line,
-    unanswered_lines,
+    cut_shortfall,
+    ending_shortfalls,
+    failure_shortfalls,
+    reply_shortfalls,
+    unanswered_shortfall,
+    unanswered_shortfalls,
 )
+
+Fact = tuple[str, str]  # its name and its text
 
 
 def conversation_kind(identity: ConversationsIdentity) -> str:
@@ -48,7 +50,7 @@ class About:
     label: str
     command: str
     notes: tuple[str, ...]
-    rows: tuple[tuple[str, str], ...]
+    rows: tuple[Fact, ...]
 
 
 def about_runs(runs: Sequence[Run], labels: Sequence[str]) -> list[About]:
@@ -58,7 +60,7 @@ def about_runs(runs: Sequence[Run], labels: Sequence[str]) -> list[About]:
             label or run.folder.name,
             command_of(run.manifest),
             _notes(run.manifest),
-            tuple(_rows(run)),
+            tuple(_run_facts(run)),
         )
         for run, label in zip(runs, labels, strict=True)
     ]
@@ -71,22 +73,24 @@ def _notes(manifest: Manifest) -> tuple[str, ...]:
     return *manifest.notes, default_prompt_sentence(default)
 
 
-def _rows(run: Run) -> list[tuple[str, str]]:
+def _run_facts(run: Run) -> list[Fact]:
     """The facts on how a run was made, with their names."""
     manifest = run.manifest
-    rows = [("started", _time(manifest.created))]
+    rows = [("started", _time_text(manifest.created))]
     if resumptions := manifest.resumed:
-        last = _time(resumptions[-1].created)
+        last = _time_text(resumptions[-1].created)
         frequency = "once" if len(resumptions) == 1 else f"{len(resumptions)} times"
         rows.append(("resumed", f"{frequency}, last {last}"))
     rows += manifest.versions.items()
-    count = len(run.records) if run.is_stored else len(_conversations(run))
+    count = len(run.records) if run.is_stored else len(_conversation_numbers(run))
     for name, value in flatten(manifest.identity.to_json()).items():
         if name == "settings.conversations" and str(count) != value:
             value = f"{count} of the {value} that the command allows"
         rows.append((name, value))
-    rows += _cost(run)
-    limits = [r.rows_at_most for r in run.conversations if r.rows_at_most is not None]
+    rows += _cost_facts(run)
+    limits = [
+        record.rows_at_most for record in run.conversations if record.rows_at_most is not None
+    ]
     if limits:
         text = (
             f"{len(limits)} conversations ended after that, with at most {min(limits)}"
@@ -96,16 +100,16 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
-def _conversations(run: Run) -> set[int]:
+def _conversation_numbers(run: Run) -> set[int]:
     """The numbers of the conversations, which every method shares."""
     return {record.conversation for record in run.records}
 
 
-def _time(stamp: str | None) -> str:
+def _time_text(stamp: str | None) -> str:
     return (stamp or "–").replace("T", " ").replace("+00:00", " UTC")
 
 
-def _turns(records: Sequence[DialogRecord]) -> list[tuple[str, str]]:
+def _turn_facts(records: Sequence[DialogRecord]) -> list[Fact]:
     """How many turns are cut or repeated, and how many conversations have collapsed."""
     records_by_method: dict[str, list[DialogRecord]] = {}
     for record in records:
@@ -126,25 +130,17 @@ def _turns(records: Sequence[DialogRecord]) -> list[tuple[str, str]]:
     ]
 
 
-def _cost(run: Run) -> list[tuple[str, str]]:
+def _cost_facts(run: Run) -> list[Fact]:
     """Completeness and cost, from the records."""
     if run.is_stored:
-        return _cost_of_logs(run)
-    records = run.records
-    methods = {record.method for record in records}
-    count = len(_conversations(run))
-    rows = [("records", f"{len(records):,}")]
-    if run.manifest.command == "drift" and len(methods) > 1:
-        total_text = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
-        rows = [("conversations recorded", total_text)]
-    elif run.manifest.command == "drift":
-        rows = [("conversations recorded", f"{count:,}")]
+        return _log_cost_facts(run)
+    rows = [_records_fact(run)]
     if run.dialogs:
-        rows += _turns(run.dialogs)[1:]  # logs have no token limit
-        rows += [*reply_lines(run.dialogs), *unanswered_lines(run.dialogs)]
+        rows += _turn_facts(run.dialogs)[1:]  # logs have no token limit
+        rows += [*reply_shortfalls(run.dialogs), *unanswered_shortfalls(run.dialogs)]
     else:
-        rows += [*_turns(run.conversations), *ending_lines(run.conversations)]
-    rows += failure_lines(run.failures)
+        rows += [*_turn_facts(run.conversations), *ending_shortfalls(run.conversations)]
+    rows += failure_shortfalls(run.failures)
     forwarded = sum(record.tokens.forwarded for record in run.conversations)
     least_tokens = sum(record.tokens.least or 0 for record in run.conversations)
     if forwarded and least_tokens:
@@ -154,26 +150,39 @@ def _cost(run: Run) -> list[tuple[str, str]]:
                 f"{forwarded:,}, {forwarded / least_tokens:.2f} times the least possible",
             )
         )
-    rows += [*_read_by_method(run.conversations), *_retries(run.conversations)]
-    seconds = sum(record.seconds for record in records if not isinstance(record, LogDialog))
+    rows += [*_tokens_read_facts(run.conversations), *_retry_facts(run.conversations)]
+    seconds = sum(record.seconds for record in run.records if not isinstance(record, LogDialog))
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s for all conversations"))
     return rows
 
 
-def _cost_of_logs(run: Run) -> list[tuple[str, str]]:
-    """Like `_cost`, for logs too large for memory: the texts of turns are not compared."""
+def _records_fact(run: Run) -> Fact:
+    """How many records or conversations the run has."""
+    records = run.records
+    if run.manifest.command != "drift":
+        return "records", f"{len(records):,}"
+    count = len(_conversation_numbers(run))
+    methods = {record.method for record in records}
+    text = f"{count:,}"
+    if len(methods) > 1:
+        text = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
+    return "conversations recorded", text
+
+
+def _log_cost_facts(run: Run) -> list[Fact]:
+    """Like `_cost_facts`, for logs too large for memory: the texts of turns are not compared."""
     scores = run.log_scores
     rows = [("records", f"{len(run.records):,}")]
     rows.append(("turns that repeat or loop", "not counted: too many turns to compare"))
     if scores.cut:
-        rows.append(cut_line(scores.cut, len(scores.score) + scores.unscored.total()))
+        rows.append(cut_shortfall(scores.cut, len(scores.score) + scores.unscored.total()))
     if scores.unanswered:
-        rows.append(unanswered_line(scores.unanswered))
+        rows.append(unanswered_shortfall(scores.unanswered))
     return rows
 
 
-def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
+def _tokens_read_facts(records: Sequence[Conversation]) -> list[Fact]:
     """The tokens that the model reads per conversation under each method.
 
     Only conversations that were recorded under all methods count; [] if there are none, or only
@@ -202,7 +211,7 @@ def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
     return [("tokens read per conversation", ", ".join(texts))]
 
 
-def _retries(records: Sequence[Conversation]) -> list[tuple[str, str]]:
+def _retry_facts(records: Sequence[Conversation]) -> list[Fact]:
     """How many of the agent's replies were drawn again, by method, and for how many drawing again
     failed; [] if none were.
     """

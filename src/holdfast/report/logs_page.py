@@ -28,11 +28,11 @@ from holdfast.report.logs_sentences import (
 )
 from holdfast.report.logs_strips import strip_figures
 from holdfast.report.logs_table import (
+    drop_empty_columns,
     first_broken,
     rule_cells,
     verdict_cell,
     verdict_head,
-    without_empty,
 )
 from holdfast.report.page import render_study
 from holdfast.report.wording import plain, signed
@@ -168,7 +168,7 @@ def _rules_table(
     """A table of rules without columns that are empty throughout; None without rules."""
     if not rules:
         return None
-    head, *cells = without_empty([head, *cells])
+    head, *cells = drop_empty_columns([head, *cells])
     rows = [
         RuleRow(rule_words(run, row.rule), rule_id(run, row.rule), tuple(cells_of_rule))
         for row, cells_of_rule in zip(rules, cells, strict=True)

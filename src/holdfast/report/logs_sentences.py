@@ -116,7 +116,7 @@ def headline(run: Run, rows: LoggedRules) -> str:
     tested_rows = [row for row in judged_rows if not row.for_probes]
     if not tested_rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
-    return _largest_fall_sentence(run, tested_rows) or _kept_least_sentence(run, tested_rows)
+    return _largest_fall_sentence(run, tested_rows) or _worst_rule_sentence(run, tested_rows)
 
 
 def _largest_fall_sentence(run: Run, rows: LoggedRules) -> str | None:
@@ -135,24 +135,16 @@ def _largest_fall_sentence(run: Run, rows: LoggedRules) -> str | None:
     )
 
 
-def _kept_least_sentence(run: Run, rows: LoggedRules) -> str:
+def _worst_rule_sentence(run: Run, rows: LoggedRules) -> str:
     """The rule that is kept least, and how often and how early it is broken."""
     if all(row.adherence.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
     worst = worst_first(rows)[0]
-    name = rule_name(run, worst.rule)
     applied = count_of(worst.applied, "turn")
     if not worst.broken and worst.adherence.mean == 1:
+        name = rule_name(run, worst.rule)
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
-    subject = f"The rule {name} is"
-    num_tied = sum(row.adherence.mean == worst.adherence.mean for row in rows)
-    if num_tied == len(rows) > 1:
-        all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
-        subject = f"{all_rules} are kept equally often: {name}, for one, is"
-    elif num_tied > 1:
-        subject = f"Of {len(rows)} rules, {num_tied} are kept least: {name}, for one, is"
-    elif len(rows) > 1:
-        subject = f"Of {len(rows)} rules, {name} is kept least: it is"
+    subject = _worst_rule_subject(run, worst, rows)
     if not worst.broken:
         return f"{subject} never broken, but kept only in part: {_share_text(worst.adherence)}."
     cause = _commonest_cause_clause(run, worst)
@@ -165,6 +157,20 @@ def _kept_least_sentence(run: Run, rows: LoggedRules) -> str:
         f"{subject} broken in {len(worst.broken):,} of the {applied} it applies to,"
         f" {earliest}{ending}"
     )
+
+
+def _worst_rule_subject(run: Run, worst: LoggedRule, rows: LoggedRules) -> str:
+    """'Of 3 rules, “Greet.” (shop/greet) is kept least: it is', for the start of a sentence."""
+    name = rule_name(run, worst.rule)
+    num_tied = sum(row.adherence.mean == worst.adherence.mean for row in rows)
+    if len(rows) == 1:
+        return f"The rule {name} is"
+    if num_tied == len(rows):
+        all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
+        return f"{all_rules} are kept equally often: {name}, for one, is"
+    if num_tied > 1:
+        return f"Of {len(rows)} rules, {num_tied} are kept least: {name}, for one, is"
+    return f"Of {len(rows)} rules, {name} is kept least: it is"
 
 
 def _commonest_cause_clause(run: Run, row: LoggedRule) -> str:
@@ -218,7 +224,7 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
 
 def lines_below_headline(run: Run, rows: LoggedRules, bar: float | None) -> list[str]:
     """The lines below the headline: more on its rule, and the verdicts."""
-    return [*_least_kept_sentences(rows), *_verdict_sentences(rows, bar)]
+    return [*_worst_rule_details(rows), *_verdict_sentences(rows, bar)]
 
 
 def unscored_notes(run: Run, rows: LoggedRules) -> list[str]:
@@ -226,7 +232,7 @@ def unscored_notes(run: Run, rows: LoggedRules) -> list[str]:
     return [*_unscored_rule_sentences(run, rows), *_left_out_sentences(run)]
 
 
-def _least_kept_sentences(rows: LoggedRules) -> list[str]:
+def _worst_rule_details(rows: LoggedRules) -> list[str]:
     """When the rule of the headline is first broken, and whether that holds for other dialogs."""
     tested_rows = [row for row in rows if row.is_judged and not row.for_probes]
     if not tested_rows:
@@ -239,7 +245,7 @@ def _least_kept_sentences(rows: LoggedRules) -> list[str]:
             f" long it is, {_share_text(worst.adherence)} of its turns keep it."
         )
     if worst.first_broken.broken and worst.adherence.n > 1:
-        sentences.append(_first_breaks_sentence(worst))
+        sentences.append(_breaks_sentence(worst))
     if worst.adherence.n < MIN_SAMPLES:
         sentences.append(
             f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
@@ -263,15 +269,15 @@ def _unscored_rule_sentences(run: Run, rows: LoggedRules) -> list[str]:
         rare := [name for name in run.manifest.rules if name not in triggered_rules]
     ):
         sentences.append(f"Rules that apply to no turn: {listing(rare)}.")
-    if cut := unjudged_rules(run, "cut"):
+    if cut_rules := unjudged_rules(run, "cut"):
         sentences.append(
-            f"Not judged: {count_of(sum(cut.values()), 'score')} of turns that were cut at the"
-            f" token limit, by rules that need the end of a reply ({listing(list(cut))})."
+            f"Not judged: {count_of(sum(cut_rules.values()), 'score')} of turns that were cut at"
+            f" the token limit, by rules that need the end of a reply ({listing(list(cut_rules))})."
         )
-    if hidden := unjudged_rules(run, NOT_SHOWN):
+    if hidden_rules := unjudged_rules(run, NOT_SHOWN):
         sentences.append(
-            f"Not judged: {count_of(sum(hidden.values()), 'score')}, as the logs do not show"
-            f" enough, such as the text of a file ({listing(list(hidden))})."
+            f"Not judged: {count_of(sum(hidden_rules.values()), 'score')}, as the logs do not show"
+            f" enough, such as the text of a file ({listing(list(hidden_rules))})."
         )
     return sentences
 
@@ -328,7 +334,7 @@ def _left_out_sentences(run: Run) -> list[str]:
     return sentences
 
 
-def _first_breaks_sentence(row: LoggedRule) -> str:
+def _breaks_sentence(row: LoggedRule) -> str:
     """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
     breaks = row.first_broken
     total = row.adherence.n

@@ -39,11 +39,11 @@ def logs_table(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: floa
         *lines_below_headline(run, rows, bar),
         *unscored_notes(run, rows),
     ]
-    table = aligned(without_empty(_cells(run, rows, visible_rows, bar)))
+    table = aligned(drop_empty_columns(_table_cells(run, rows, visible_rows, bar)))
     return "\n".join([*sentences, "", *table, "", *KEY])
 
 
-def _cells(
+def _table_cells(
     run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float | None
 ) -> list[list[str]]:
     """The table, head first; columns that only some runs need are there if this one does."""
@@ -70,7 +70,7 @@ def _cells(
     return cells
 
 
-def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+def drop_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """Drops the columns of a table in which every cell below the head is a dash."""
     columns = [
         column for column in zip(*rows, strict=True) if len(rows) < 2 or set(column[1:]) != {"–"}
@@ -94,10 +94,10 @@ def verdict_head(bar: float | None) -> str:
 def rule_cells(row: LoggedRule) -> tuple[str, str, str, str]:
     """The cells on a rule's scores: turns kept, the mean over dialogs, dialogs, and the change."""
     change = signed(row.change) if row.change.n else "–"
-    return turns_kept(row), plain(row.adherence), str(row.adherence.n), change
+    return _turns_kept(row), plain(row.adherence), str(row.adherence.n), change
 
 
-def turns_kept(row: LoggedRule) -> str:
+def _turns_kept(row: LoggedRule) -> str:
     """'8 of 10'; a dash if no turn was judged."""
     return f"{row.applied - len(row.broken):,} of {row.applied:,}" if row.is_judged else "–"
 
@@ -117,5 +117,5 @@ def first_broken(row: LoggedRule) -> str:
     breach_text = f"{breaks.broken} of {row.adherence.n} dialogs, earliest turn {breaks.turns[0]}"
     if breaks.median_turn is None or 2 * breaks.broken < row.adherence.n:
         return breach_text
-    about = "about " if breaks.estimated else ""
-    return f"{breach_text}, half by {about}turn {breaks.median_turn}"
+    approximately = "about " if breaks.estimated else ""
+    return f"{breach_text}, half by {approximately}turn {breaks.median_turn}"

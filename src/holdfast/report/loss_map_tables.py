@@ -1,13 +1,19 @@
 """The tables and the figure of `holdfast map`."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.analysis.loss_map import Grouping, LossRow
 from holdfast.analysis.recalled_rules import RecallRow
 from holdfast.analysis.verdicts import too_few
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _HEADERS = {  # without the first column
     Grouping.ALL: ("rules", "round 1", "last quarter", "change", ""),
@@ -23,9 +29,9 @@ _RECALL_HEADER = (
     "stated of these",
     "of the kept ones",
 )
-_NAMES = {Grouping.ADOPTION: "the user’s rules"}  # of rows without a group
+_NAMES_WITHOUT_GROUP = {Grouping.ADOPTION: "the user’s rules"}  # of rows without a group
 _COLOURS = {"falls": "#b3423a", "rises": "#2f7d4f", "holds": "#3b5f8a"}
-_UNDECIDED = "#9a9a9a"
+_UNDECIDED_COLOUR = "#9a9a9a"
 
 
 def loss_lines(rows: Sequence[LossRow]) -> list[str]:
@@ -50,7 +56,7 @@ def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
         why = too_few(row.change)
         table.append(
             (
-                row.group or _NAMES.get(grouping, "all rules"),
+                row.group or _NAMES_WITHOUT_GROUP.get(grouping, "all rules"),
                 str(row.rules),
                 plain(row.first),
                 plain(row.last),
@@ -107,17 +113,27 @@ def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> li
     with figures.styled():
         figure, axes = figures.panels(len(maps), len(maps), 3.2, 0.32 * len(kinds) + 1.2)
         for axis, (label, rows) in zip(axes, maps.items(), strict=True):
-            row_by_kind = {row.group: row for row in rows if row.grouping is Grouping.KIND}
-            for height, kind in enumerate(reversed(kinds)):
-                row = row_by_kind.get(kind)
-                if row is None or row.change.mean is None:
-                    continue
-                colour = _COLOURS.get(row.verdict, _UNDECIDED)
-                low, high = row.change.interval or (row.change.mean, row.change.mean)
-                axis.plot([low, high], [height, height], color=colour, linewidth=1.6)
-                axis.plot([row.change.mean], [height], "o", color=colour, markersize=4)
-            axis.axvline(0, color="#444444", linewidth=0.8)
-            axis.set(title=label, xlim=(-1, 1), xlabel="change of the score")
-            axis.set_yticks(range(len(kinds)), list(reversed(kinds)))
-            axis.set_ylim(-0.5, len(kinds) - 0.5)  # the same in each panel, whatever it lacks
+            _draw_changes(axis, rows, list(reversed(kinds)))
+            axis.set_title(label)
         return figures.save({"loss_map": figure}, folder)
+
+
+def _draw_changes(axis: Axes, rows: Sequence[LossRow], kinds: Sequence[str]) -> None:
+    """Draws the change of each kind of rule with its interval, from the bottom to the top.
+
+    Args:
+        kinds: the kinds that every panel has, even if these rows lack some.
+    """
+    row_by_kind = {row.group: row for row in rows if row.grouping is Grouping.KIND}
+    for height, kind in enumerate(kinds):
+        row = row_by_kind.get(kind)
+        if row is None or row.change.mean is None:
+            continue
+        colour = _COLOURS.get(row.verdict, _UNDECIDED_COLOUR)
+        low, high = row.change.interval or (row.change.mean, row.change.mean)
+        axis.plot([low, high], [height, height], color=colour, linewidth=1.6)
+        axis.plot([row.change.mean], [height], "o", color=colour, markersize=4)
+    axis.axvline(0, color="#444444", linewidth=0.8)
+    axis.set(xlim=(-1, 1), xlabel="change of the score")
+    axis.set_yticks(range(len(kinds)), kinds)
+    axis.set_ylim(-0.5, len(kinds) - 0.5)

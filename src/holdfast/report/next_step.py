@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from holdfast.analysis.collapse import BROKEN_SHARE_WARNING, count_turns
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimate_rows import RowDifference, rule_rows
+from holdfast.analysis.estimate_rows import rule_rows
 from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
+from holdfast.analysis.row_differences import RowDifference
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
@@ -15,7 +16,7 @@ from holdfast.methods import CompiledMethods, compile_methods, parse
 from holdfast.plurals import duration, join_with_and, listing
 from holdfast.records.manifest import command_of
 from holdfast.report.collapse_section import collapse_cures
-from holdfast.report.context_section import CURE
+from holdfast.report.context_section import RAISE_CONTEXT
 from holdfast.report.fix_sentences import best_fix
 from holdfast.report.run_setup import RunSetup, setup_of
 
@@ -27,7 +28,7 @@ def next_step(results: DriftResults) -> str:
 
     A run made in Python gets no commands, as none would load its model and its suite.
     """
-    step = _step_of_command(results)
+    step = _choose_step(results)
     if "\n" in step and not command_of(results.run.manifest):
         return (
             "Next: repeat drift.run with more conversations, or with methods= to compare fixes"
@@ -36,42 +37,43 @@ def next_step(results: DriftResults) -> str:
     return step
 
 
-def _step_of_command(results: DriftResults) -> str:
+def _choose_step(results: DriftResults) -> str:
+    """The step for a run of the command; the first thing that is missing or wrong decides it."""
     setup = setup_of(results)
     if shard := setup.shard:
         return f"Next: join shard {shard} with the others:\nholdfast join FOLDER... --out WHOLE"
-    if cure := _cure(results):
+    if cure := _cure_clause(results):
         return f"Next: {cure}."
     conversations = len(results.series[0].records)
     if conversations < MIN_SAMPLES:
-        return _more_conversations(results, setup, MIN_SAMPLES, "the fewest for a verdict")
+        return _extend_step(results, setup, MIN_SAMPLES, "the fewest for a verdict")
     if setup.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
     outcome = results.findings.outcome
     fix = best_fix(results.series)
     never_followed = _never_followed(results.series)
     if never_followed and (fix or outcome is not Outcome.DRIFTS):
-        return f"Next: {_reword(never_followed)}."
+        return f"Next: {_reword_clause(never_followed)}."
     if fix and fix.last_round.sign > 0:
         if _breaks_down(fix.row.series):
             return (
                 "Next: read conversations with this fix on the page before you use it, as their"
                 " turns repeat themselves."
             )
-        return _use(fix.row.series.method, setup)
+        return _use_fix_step(fix.row.series.method, setup)
     if fix and fix.over_all_rounds.sign < 0:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
     if outcome is Outcome.DRIFTS and not fix:
-        return _try_a_fix(results, setup, never_followed)
+        return _try_fix_step(results, setup, never_followed)
     if outcome is Outcome.HOLDS:
         return (
             f"Next: try a longer conversation with --rounds {2 * setup.rounds}, or hold the prompts"
             f" to a bar:\n{setup.check()}"
         )
-    return _settle(results, setup, fix)
+    return _settle_step(results, setup, fix)
 
 
-def _cure(results: DriftResults) -> str | None:
+def _cure_clause(results: DriftResults) -> str | None:
     """The change that a run needs before it says anything about drift; None if it needs none.
 
     A clause that begins with a verb, without a full stop.
@@ -79,7 +81,7 @@ def _cure(results: DriftResults) -> str | None:
     findings = results.findings
     all_series = results.series
     if has_lost_prompt(all_series):
-        return CURE
+        return RAISE_CONTEXT
     if findings.outcome is Outcome.CUT or _commonest_reason_unscored(all_series[0]) == "cut":
         return "raise --max-new-tokens, so that the replies end before they are cut"
     if findings.outcome is Outcome.NOT_MEASURED:
@@ -122,15 +124,13 @@ def _never_followed(all_series: Sequence[Series]) -> list[str]:
     return [rule for rule in dict.fromkeys(rules) if rules.count(rule) >= len(all_series)]
 
 
-def _reword(rules: Sequence[str]) -> str:
+def _reword_clause(rules: Sequence[str]) -> str:
     """Advice about rules that are never followed, as a clause without a full stop."""
     names = listing([f"“{name}”" for name in rules], _MAX_RULES_NAMED)
     return f"reword the prompt or use another model, as the agent hardly ever follows {names}"
 
 
-def _more_conversations(
-    results: DriftResults, setup: RunSetup, conversations: int, why: str
-) -> str:
+def _extend_step(results: DriftResults, setup: RunSetup, conversations: int, why: str) -> str:
     """Asks for this many conversations in all; `why` is a clause, such as 'the fewest for ...'."""
     if setup.replayed:
         return f"Next: replay {conversations} dialogs, {why}."
@@ -141,8 +141,8 @@ def _more_conversations(
         recorded = len(series.records)
         seconds += _seconds_of(series) * max(0, conversations - recorded) / max(1, recorded)
     return (
-        f"Next: run {conversations} conversations, {why}; those so far are kept{_about(seconds)}:"
-        f"\n{setup.extended_to(conversations)}"
+        f"Next: run {conversations} conversations, {why}; those so far are"
+        f" kept{_duration_note(seconds)}:\n{setup.extended_to(conversations)}"
     )
 
 
@@ -151,7 +151,7 @@ def _seconds_of(series: Series) -> float:
     return sum(record.seconds for record in series.records)
 
 
-def _about(seconds: float, at_most: float = 0.0) -> str:
+def _duration_note(seconds: float, at_most: float = 0.0) -> str:
     """How long a command takes at the pace of the run, in parentheses; "" if that is not known.
 
     Args:
@@ -164,34 +164,34 @@ def _about(seconds: float, at_most: float = 0.0) -> str:
     return f" (about {duration(seconds)})"
 
 
-def _use(fix: str, setup: RunSetup) -> str:
+def _use_fix_step(spec: str, setup: RunSetup) -> str:
     """How to serve a model with the fix that helps, and how to measure its cost."""
-    compiled = _compile(fix)
+    compiled = _compile(spec)
     needs_proxy = compiled.edits_requests and (setup.endpoint or compiled.needs_rules)
     if needs_proxy and setup.endpoint:
-        return f"Next: put this fix before your server, for every client:\n{setup.proxy(fix)}"
+        return f"Next: put this fix before your server, for every client:\n{setup.proxy(spec)}"
     if needs_proxy:
         return (
             "Next: measure what this fix costs, or serve the model with it, in two terminals:"
-            f"\n{setup.calibrate([fix])}\n{setup.serve()}\n{setup.proxy(fix)}"
+            f"\n{setup.calibrate([spec])}\n{setup.serve()}\n{setup.proxy(spec)}"
         )
     if setup.endpoint:
-        return f"Next: send {fix} with every request to your server (see `holdfast docs serving`)."
+        return f"Next: send {spec} with every request to your server (see `holdfast docs serving`)."
     return (
         "Next: measure what this fix costs, or serve the model with it:"
-        f"\n{setup.calibrate([fix])}\n{setup.serve('--default-method', fix)}"
+        f"\n{setup.calibrate([spec])}\n{setup.serve('--default-method', spec)}"
     )
 
 
-def _compile(fix: str) -> CompiledMethods:
+def _compile(spec: str) -> CompiledMethods:
     """Compiles a spec string; a custom method, which only its own code can read, becomes none."""
     try:
-        return compile_methods(parse(fix, files=False))
+        return compile_methods(parse(spec, files=False))
     except UsageError:
         return compile_methods(())
 
 
-def _try_a_fix(results: DriftResults, setup: RunSetup, never_followed: Sequence[str]) -> str:
+def _try_fix_step(results: DriftResults, setup: RunSetup, never_followed: Sequence[str]) -> str:
     """The first fix to try; on a model that Holdfast runs, also the search for the best one."""
     search = setup.calibrate(setup.sweeps)
     if setup.first_fix is None:
@@ -205,16 +205,16 @@ def _try_a_fix(results: DriftResults, setup: RunSetup, never_followed: Sequence[
             command = setup.compared_with(setup.first_fix)
             seconds = _seconds_of(results.series[0])
             redraws = sum(retry.retries for retry in _compile(setup.first_fix).retries)
-            time = _about(seconds, (1 + redraws) * seconds)
+            time = _duration_note(seconds, (1 + redraws) * seconds)
             advice = f"add a fix to this run and compare{time}:\n{command}"
         if not setup.endpoint:
             advice += f"\nor search for the best one (--dry-run says how long it takes):\n{search}"
     if never_followed:
-        return f"Next: {_reword(never_followed)}; for the other rules, {advice}"
+        return f"Next: {_reword_clause(never_followed)}; for the other rules, {advice}"
     return f"Next: {advice}"
 
 
-def _settle(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -> str:
+def _settle_step(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -> str:
     """More conversations, if they may settle what this run leaves open, or else other methods."""
     findings = results.findings
     look = results.series[0].look
@@ -225,7 +225,7 @@ def _settle(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -
         goal = "to tell whether it drifts"
         conversations = conversations_needed(findings.stability.change, -MATTERS, look)
     if conversations is not None:
-        return _more_conversations(results, setup, conversations, f"which should be enough {goal}")
+        return _extend_step(results, setup, conversations, f"which should be enough {goal}")
     if setup.endpoint:
         return "Next: try other methods; holdfast methods lists them."
     return (

@@ -78,13 +78,13 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
         lines += [
             f"{result.method}, {result.rules} rules: {result.used} of {result.of} have a history"
             f" that keeps them (mean score of {CLEAR:g} or more) and one that breaks them",
-            *aligned(_rows(result), "  "),
+            *aligned(_score_rows(result), "  "),
         ]
-        lines += [*(f"  {sentence}" for sentence in _sentences(result.depths[-1])), ""]
+        lines += [*(f"  {sentence}" for sentence in _depth_sentences(result.depths[-1])), ""]
     return lines[:-1]
 
 
-def _sentences(deepest: DepthEffects) -> list[str]:
+def _depth_sentences(deepest: DepthEffects) -> list[str]:
     """Says what the longest histories show; with few conversations, that they show nothing yet."""
     count = deepest.precedent.n
     if not count:
@@ -110,21 +110,23 @@ def _sentences(deepest: DepthEffects) -> list[str]:
     return sentences
 
 
-def _rows(result: Precedent) -> list[tuple[str, ...]]:
-    lines = [line for line in _LINES if _cells_of(line, result)]
+def _score_rows(result: Precedent) -> list[tuple[str, ...]]:
+    """A row for each number of replies seen and a column for each line; the header comes first."""
+    lines = [line for line in _LINES if _cells_on(line, result)]
     rows = [("replies seen", *(line.head for line in lines))]
     for depth in result.depths:
         scores = [
             plain(cell.score)
             for line in lines
-            for cell in _cells_of(line, result)
+            for cell in _cells_on(line, result)
             if cell.seen == depth.seen
         ]
         rows.append((str(depth.seen), *scores))
     return rows
 
 
-def _cells_of(line: _HistoryLine, result: Precedent) -> list[Cell]:
+def _cells_on(line: _HistoryLine, result: Precedent) -> list[Cell]:
+    """The scores on a line, by replies seen; [] if they were not measured."""
     key = (line.history, line.prompted)
     return [cell for cell in result.cells if (cell.history, cell.prompted) == key]
 
@@ -132,16 +134,16 @@ def _cells_of(line: _HistoryLine, result: Precedent) -> list[Cell]:
 def write_precedent_figures(results: Sequence[Precedent], folder: Path) -> list[Path]:
     """Writes `precedent`, the score of the next reply by replies seen, as SVG and PNG."""
     with figures.styled():
-        return figures.save({"precedent": precedent_figure(results)}, folder)
+        return figures.save({"precedent": draw_precedent(results)}, folder)
 
 
-def precedent_figure(results: Sequence[Precedent]) -> Figure:
-    """The scores by replies seen, with a panel for each method."""
+def draw_precedent(results: Sequence[Precedent]) -> Figure:
+    """Draws the scores by replies seen, with a panel for each method."""
     results_of_all = [result for result in results if result.rules == "all"]
     figure, axes = figures.panels(len(results_of_all), 1, 4.6, 3.2)
     for axis, result in zip(axes, results_of_all, strict=True):
         for line in _LINES:
-            _draw(axis, line, _cells_of(line, result))
+            _draw_history(axis, line, _cells_on(line, result))
         method = "without a fix" if result.method == "none" else result.method
         axis.set(title=f"next reply, {method}", xlabel="earlier replies in view")
         depths = [depth.seen for depth in result.depths]
@@ -150,7 +152,7 @@ def precedent_figure(results: Sequence[Precedent]) -> Figure:
     return figure
 
 
-def _draw(axis: Axes, line: _HistoryLine, cells: Sequence[Cell]) -> None:
+def _draw_history(axis: Axes, line: _HistoryLine, cells: Sequence[Cell]) -> None:
     """Draws the scores after one history.
 
     Where two lines coincide, the wide solid one shows in the gaps of the dashed one.

@@ -39,10 +39,10 @@ class ProfiledTask:
 
 def write_profile(profile: Profile, folder: Path) -> list[Path]:
     """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
-    return [write_ranking(profile, folder), *_write_map(profile, folder)]
+    return [write_ranking(profile, folder), *_write_heat_map(profile, folder)]
 
 
-def _write_map(profile: Profile, folder: Path) -> list[Path]:
+def _write_heat_map(profile: Profile, folder: Path) -> list[Path]:
     """Writes `heads`, the change from steering each single head, as SVG and PNG."""
     layers = profile.shape.layers
     heads = profile.shape.heads
@@ -117,7 +117,9 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
                 name=name,
                 lines=lines[name],
                 pictures=pictures(folder / name, {"heads": title}),
-                table=Table(f"{name}: every head, best first", _rows(read_profile(folder / name))),
+                table=Table(
+                    f"{name}: every head, best first", _head_rows(read_profile(folder / name))
+                ),
             )
         )
     samples = (
@@ -134,7 +136,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     )
 
 
-def _rows(profile: Profile) -> list[tuple[str, ...]]:
+def _head_rows(profile: Profile) -> list[tuple[str, ...]]:
     """Every head with its gain, the best first; the header comes before them."""
     rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
     for row in profile.heads:

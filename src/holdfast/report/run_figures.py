@@ -64,24 +64,24 @@ def write_figures(
         whiskers: whether drift and mass show one standard deviation, as in the papers.
     """
     styles = {
-        series: _style(series, number, all_series[0].run)
+        series: _style_of(series, number, all_series[0].run)
         for number, series in enumerate(all_series)
     }
     with styled():
-        figures = {"drift": _drift(styles, whiskers=whiskers)}
+        figures = {"drift": _draw_drift(styles, whiskers=whiskers)}
         for kind in KINDS:
-            category_figure = _categories(styles, kind)
+            category_figure = _draw_categories(styles, kind)
             if category_figure is not None:
                 figures[f"categories_{kind}"] = category_figure
-        rule_figure = _rules(styles)
+        rule_figure = _draw_rules(styles)
         if rule_figure is not None:
             figures["rules"] = rule_figure
         if any(series.measured("mass") for series in all_series):
-            figures["mass"] = _mass(styles, whiskers=whiskers)
+            figures["mass"] = _draw_mass(styles, whiskers=whiskers)
         return save(figures, folder)
 
 
-def _style(series: Series, number: int, first_run: str) -> CurveStyle:
+def _style_of(series: Series, number: int, first_run: str) -> CurveStyle:
     """The style of a series.
 
     Lines are dashed once all colours are used, and in runs after the first.
@@ -90,7 +90,7 @@ def _style(series: Series, number: int, first_run: str) -> CurveStyle:
     return CurveStyle(COLOURS[number % len(COLOURS)], "--" if dashed else "-")
 
 
-def _drift(styles: Styles, *, whiskers: bool) -> Figure:
+def _draw_drift(styles: Styles, *, whiskers: bool) -> Figure:
     """Draws a panel for each kind of score, by round."""
     kinds = [kind for kind in KINDS if any(series.measured(kind) for series in styles)]
     # a single panel must be wide enough for the note
@@ -100,7 +100,7 @@ def _drift(styles: Styles, *, whiskers: bool) -> Figure:
         curves = [
             _Curve(series, style, row_of(series, kind).points) for series, style in styles.items()
         ]
-        lines |= _draw(axis, curves, _TITLES[kind], whiskers=whiskers)
+        lines |= _draw_panel(axis, curves, _TITLES[kind], whiskers=whiskers)
         _write_last_means(axis, curves)
         axis.set_xlabel("round")
     note = f"{_BAND} over conversations"
@@ -110,14 +110,15 @@ def _drift(styles: Styles, *, whiskers: bool) -> Figure:
     return figure
 
 
-def _mass(styles: Styles, *, whiskers: bool) -> Figure:
+def _draw_mass(styles: Styles, *, whiskers: bool) -> Figure:
+    """Draws the mass by round, for the series that have it."""
     figure, (axis,) = panels(1, 1, 4.6, 3.2)
     curves = [
         _Curve(series, style, row_of(series, "mass").points)
         for series, style in styles.items()
         if series.measured("mass")
     ]
-    lines = _draw(axis, curves, _TITLES["mass"], whiskers=whiskers)
+    lines = _draw_panel(axis, curves, _TITLES["mass"], whiskers=whiskers)
     points = [point for curve in curves for point in curve.points if point.mean is not None]
     top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
     axis.set(xlabel="round", ylim=(0, top))
@@ -126,13 +127,15 @@ def _mass(styles: Styles, *, whiskers: bool) -> Figure:
     return figure
 
 
-def _categories(styles: Styles, kind: str) -> Figure | None:
+def _draw_categories(styles: Styles, kind: str) -> Figure | None:
+    """Draws a panel for each category of prompts; None if there are none."""
     rows = [row for series in styles for row in category_rows(series, kind)]
     names = sorted({row.group for row in rows})
     return _draw_groups(styles, rows, names, f"{_TITLES[kind]}, by category and round; {_BAND}")
 
 
-def _rules(styles: Styles) -> Figure | None:
+def _draw_rules(styles: Styles) -> Figure | None:
+    """Draws a panel for each rule; None if there are none, or too many."""
     rows = rule_rows(list(styles))
     names = list(dict.fromkeys(row.group for row in rows))
     if len(names) > _MAX_RULES:
@@ -143,7 +146,7 @@ def _rules(styles: Styles) -> Figure | None:
 def _draw_groups(
     styles: Styles, rows: Sequence[EstimateRow], names: Sequence[str], note: str
 ) -> Figure | None:
-    """A figure with a panel for each name, which has the rows of that group; None without names."""
+    """Draws a panel for each name, with the rows of that group; None without names."""
     if not names:
         return None
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
@@ -152,12 +155,14 @@ def _draw_groups(
         curves = [
             _Curve(row.series, styles[row.series], row.drawn) for row in rows if row.group == name
         ]
-        lines |= _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
+        lines |= _draw_panel(axis, curves, name.replace("_", " ").replace("$", r"\$"))
     _draw_legend(figure, styles, lines, note)
     return figure
 
 
-def _draw(axis: Axes, curves: Sequence[_Curve], title: str, *, whiskers: bool = False) -> Lines:
+def _draw_panel(
+    axis: Axes, curves: Sequence[_Curve], title: str, *, whiskers: bool = False
+) -> Lines:
     """Draws curves with their bands into a panel; returns the lines of those with a mean."""
     from matplotlib.ticker import MaxNLocator
 

@@ -114,16 +114,18 @@ def chart_of(
     pairs = zip(legend_of(all_series), estimates, strict=True)
     curves = [replace(entry, points=points) for entry, points in pairs]
     curves = [curve for curve in curves if curve.measured]
-    parts = []
-    for curve in curves:
-        first = curve.measured[0]
-        last = curve.measured[-1]
-        parts.append(
-            f"{curve.label}: {first.mean:.2f} at round {first.round}, {last.mean:.2f} at round"
-            f" {last.round}"
-        )
-    description = "; ".join(parts) + "."
+    description = "; ".join(map(_describe_curve, curves)) + "."
     return Chart(title, description, curves, max(series.rounds for series in all_series), top)
+
+
+def _describe_curve(curve: Curve) -> str:
+    """'none: 0.95 at round 1, 0.71 at round 8'."""
+    first = curve.measured[0]
+    last = curve.measured[-1]
+    return (
+        f"{curve.label}: {first.mean:.2f} at round {first.round}, {last.mean:.2f} at round"
+        f" {last.round}"
+    )
 
 
 def legend_of(all_series: Sequence[Series]) -> list[Curve]:
@@ -150,15 +152,20 @@ def panel(all_series: Sequence[Series], kind: str) -> Panel:
         points = [point for points in estimates for point in points if point.mean is not None]
         top = round_top([(point.mean or 0.0) + (point.sd or 0.0) for point in points])
     chart = chart_of(all_series, estimates, title, top)
-    readings = [
-        [
-            [entry.colour, entry.label, *cell]
-            for entry, points in zip(legend_of(all_series), estimates, strict=True)
-            if index < len(points) and (cell := cell_of(points[index], kind))
-        ]
-        for index in range(chart.rounds)
-    ]
+    rounds = range(chart.rounds)
+    readings = [_readings_at(index, all_series, estimates, kind) for index in rounds]
     return Panel(title, meaning, chart.rounds, json.dumps(readings), chart)
+
+
+def _readings_at(
+    index: int, all_series: Sequence[Series], estimates: Sequence[Sequence[Estimate]], kind: str
+) -> list[list[int | str]]:
+    """The colour, the label and the numbers of each series in a round, given its index from 0."""
+    return [
+        [curve.colour, curve.label, *cell]
+        for curve, points in zip(legend_of(all_series), estimates, strict=True)
+        if index < len(points) and (cell := cell_of(points[index], kind))
+    ]
 
 
 def number_rows(all_series: Sequence[Series], kinds: Sequence[str]) -> list[NumberRow]:
@@ -168,10 +175,10 @@ def number_rows(all_series: Sequence[Series], kinds: Sequence[str]) -> list[Numb
     ]
     return [
         NumberRow(
-            row.series.label,
-            row.measure,
-            row.n,
-            [cell_of(point, row.measure) for point in row.points],
+            label=row.series.label,
+            kind=row.measure,
+            n=row.n,
+            cells=[cell_of(point, row.measure) for point in row.points],
         )
         for row in rows
     ]

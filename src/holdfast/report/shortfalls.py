@@ -19,7 +19,7 @@ from holdfast.records.conversation import GIVEN
 
 RecordedReply = Turn | Probe | Unscored
 
-_ENDED = {
+_WHY_ENDED = {
     "context": "filled the model's context",
     "filter": "met a content filter",
     "failure": "had a request that failed",
@@ -31,7 +31,7 @@ _REPLAYED = {
     "in place of another": "with the agent’s system prompt in place of another",
     "added": "with the agent’s system prompt added",
 }
-_EMPTY = {
+_WHY_EMPTY = {
     "refusal": "refused",
     "tool_calls": "called a tool",
     "empty": "were empty",
@@ -51,21 +51,21 @@ class Shortfall(NamedTuple):
         return f"{self.heading[0].upper()}{self.heading[1:]}: {self.text}."
 
 
-def ending_lines(records: Sequence[Conversation]) -> list[Shortfall]:
+def ending_shortfalls(records: Sequence[Conversation]) -> list[Shortfall]:
     """The ways in which the dialogs of a run fell short; [] if they did not."""
     shortfalls = []
     if replayed := Counter(r.replayed.system_prompt for r in records if r.replayed):
         counts = _counts_text(replayed, _REPLAYED)
         text = f"{replayed.total():,} ({counts}); later rounds are means over the longer dialogs"
         shortfalls.append(Shortfall("dialogs replayed", text))
-    if left_out := _left_out(records):
+    if left_out := _left_out_text(records):
         shortfalls.append(Shortfall("rounds left out", left_out))
     if any(record.ended for record in records):
-        shortfalls.append(Shortfall("dialogs that ended early", _early_ends(records)))
-    return [*shortfalls, *reply_lines(records), *unanswered_lines(records)]
+        shortfalls.append(Shortfall("dialogs that ended early", _early_ends_text(records)))
+    return [*shortfalls, *reply_shortfalls(records), *unanswered_shortfalls(records)]
 
 
-def _left_out(records: Sequence[Conversation]) -> str:
+def _left_out_text(records: Sequence[Conversation]) -> str:
     """How many dialogs had replies that did not see every round; "" if all replies did."""
     first_rounds = []
     for record in records:
@@ -83,19 +83,19 @@ def _left_out(records: Sequence[Conversation]) -> str:
     return text
 
 
-def unanswered_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
+def unanswered_shortfalls(records: Sequence[DialogRecord]) -> list[Shortfall]:
     """The probes that were not answered; [] if there are none."""
     reasons = Counter(probe.why for record in records for probe in record.unanswered)
-    return [unanswered_line(reasons)] if reasons else []
+    return [unanswered_shortfall(reasons)] if reasons else []
 
 
-def unanswered_line(reasons: Counter[str]) -> Shortfall:
+def unanswered_shortfall(reasons: Counter[str]) -> Shortfall:
     """How many probes were not answered, and why."""
-    text = f"{reasons.total():,} ({_counts_text(reasons, _ENDED)}); left out of the means"
+    text = f"{reasons.total():,} ({_counts_text(reasons, _WHY_ENDED)}); left out of the means"
     return Shortfall("probes not answered", text)
 
 
-def reply_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
+def reply_shortfalls(records: Sequence[DialogRecord]) -> list[Shortfall]:
     """The replies that scores leave out in part or whole: empty, cut, or with reasoning."""
     # the first turn is the given starter
     turns = [turn for record in records for turn in record.turns[1:]]
@@ -109,10 +109,10 @@ def reply_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
     replies = [reply for reply in all_replies if reply.stop_reason not in GIVEN]
     shortfalls = []
     if empty_replies := [reply for reply in replies if _is_empty(reply)]:
-        shortfalls.append(_empty_line(empty_replies, len(replies)))
+        shortfalls.append(_empty_shortfall(empty_replies, len(replies)))
     if lengths := [reply.cut_at for reply in replies if reply.cut_at is not None]:
-        shortfalls.append(_early_cut_line(lengths, len(replies)))
-    shortfalls += _unscored_cuts(records)
+        shortfalls.append(_early_cut_shortfall(lengths, len(replies)))
+    shortfalls += _cut_shortfalls(records)
     if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
@@ -122,17 +122,17 @@ def reply_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
     return shortfalls
 
 
-def _empty_line(empty_replies: Sequence[RecordedReply], replies: int) -> Shortfall:
+def _empty_shortfall(empty_replies: Sequence[RecordedReply], replies: int) -> Shortfall:
     """How many of the replies are empty, and why."""
     reasons = Counter(map(_why_empty, empty_replies))
     # earlier versions gave empty replies a score
     are_scored = any(isinstance(reply, Probe) for reply in empty_replies)
     meaning = "probes are scored as empty" if are_scored else "they are not scored"
-    text = f"{reasons.total():,} of {replies:,} ({_counts_text(reasons, _EMPTY)}); {meaning}"
+    text = f"{reasons.total():,} of {replies:,} ({_counts_text(reasons, _WHY_EMPTY)}); {meaning}"
     return Shortfall("replies without content", text)
 
 
-def _unscored_cuts(records: Sequence[DialogRecord]) -> list[Shortfall]:
+def _cut_shortfalls(records: Sequence[DialogRecord]) -> list[Shortfall]:
     """The scores that are missing because replies were cut; [] if there are none."""
     cuts = [
         (record, probe)
@@ -150,10 +150,12 @@ def _unscored_cuts(records: Sequence[DialogRecord]) -> list[Shortfall]:
         for record, probe in cuts
         for other in record.probes
     )
-    return [cut_line(len(cuts), scores, is_our_limit=is_our_limit, has_other_rules=has_other_rules)]
+    return [
+        cut_shortfall(len(cuts), scores, is_our_limit=is_our_limit, has_other_rules=has_other_rules)
+    ]
 
 
-def cut_line(
+def cut_shortfall(
     cut: int, scores: int, *, is_our_limit: bool = True, has_other_rules: bool = False
 ) -> Shortfall:
     """How many scores are missing because replies were cut before the part that decides.
@@ -175,7 +177,7 @@ def cut_line(
     return Shortfall("cut, not judged", text)
 
 
-def _early_cut_line(lengths: Sequence[int], replies: int) -> Shortfall:
+def _early_cut_shortfall(lengths: Sequence[int], replies: int) -> Shortfall:
     """How many replies were cut before they had as many tokens as the run allows.
 
     Args:
@@ -191,7 +193,7 @@ def _early_cut_line(lengths: Sequence[int], replies: int) -> Shortfall:
 
 
 def _why_empty(reply: RecordedReply) -> str:
-    """The reason as a key of `_EMPTY`."""
+    """The reason as a key of `_WHY_EMPTY`."""
     if reply.stop_reason == "length":
         return "cut"
     return str(reply.stop_reason) if reply.stop_reason in NO_CONTENT else "empty"
@@ -203,10 +205,10 @@ def _is_empty(reply: RecordedReply) -> bool:
     return reply.stop_reason == "refusal" or not text.strip()
 
 
-def _early_ends(records: Sequence[Conversation]) -> str:
+def _early_ends_text(records: Sequence[Conversation]) -> str:
     """How many dialogs ended early, and why; the first that has a reason is the example."""
     ends = [(record.conversation, record.ended) for record in records if record.ended]
-    counts = _counts_text(Counter(end.why for _, end in ends), _ENDED)
+    counts = _counts_text(Counter(end.why for _, end in ends), _WHY_ENDED)
     text = (
         f"{len(ends):,} of {len(records):,} ({counts}), and {len(records) - len(ends):,} are whole;"
         " later rounds are means over the dialogs that reached them, and changes over those scored"
@@ -219,11 +221,11 @@ def _early_ends(records: Sequence[Conversation]) -> str:
     return text
 
 
-def failure_lines(failures: Sequence[Failure]) -> list[Shortfall]:
+def failure_shortfalls(failures: Sequence[Failure]) -> list[Shortfall]:
     """The requests that were not answered; [] if there are none."""
     if not failures:
         return []
-    counts = _counts_text(Counter(failure.why for failure in failures), _ENDED)
+    counts = _counts_text(Counter(failure.why for failure in failures), _WHY_ENDED)
     reason = failures[0].reason.rstrip(".")
     text = (
         f"{len(failures):,} ({counts}); left out of the means, and asked again when the command is"
@@ -232,9 +234,9 @@ def failure_lines(failures: Sequence[Failure]) -> list[Shortfall]:
     return [Shortfall("not answered", text)]
 
 
-def early_end(ended: Ended) -> str:
+def early_end_sentence(ended: Ended) -> str:
     """'The dialog ended in round 3, as it met a content filter: the reason.'"""
-    why = _ENDED.get(ended.why, ended.why)
+    why = _WHY_ENDED.get(ended.why, ended.why)
     if ended.reason:
         reason = ended.reason.rstrip(".")
         return f"The dialog ended in round {ended.round}, as it {why}: {reason}."

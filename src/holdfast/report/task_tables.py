@@ -15,7 +15,7 @@ from holdfast.plurals import from_to
 from holdfast.records import Run
 from holdfast.records.identity import TasksIdentity
 from holdfast.report.page import Table, render_study
-from holdfast.report.shortfalls import failure_lines
+from holdfast.report.shortfalls import failure_shortfalls
 from holdfast.report.wording import aligned, plain, signed
 
 
@@ -35,26 +35,29 @@ def table(run: Run) -> str:
     lines: list[str] = []
     for task, results_of_task in _group_by_task(results).items():
         has_fluency = any(result.replies for result in results_of_task)
-        header, *rows = _rows("", results_of_task, has_fluency=has_fluency)
-        for index, result in enumerate(results_of_task):
-            if result.draws:
-                name = f"{result.variant} ({len(result.draws)} draws)"
-                rows[index] = (name, *rows[index][1:])
+        header, *rows = _score_rows("", results_of_task, has_fluency=has_fluency)
+        names = map(_name_with_draws, results_of_task)
+        rows = [(name, *cells) for name, (_, *cells) in zip(names, rows, strict=True)]
         count = max(len(result.numbers) for result in results_of_task)
         lines += [
             f"{task}: {count} {settings.split} samples, {settings.instruction} instruction",
             *aligned([header, *rows], "  "),
-            *(f"  {note}" for note in _notes(results_of_task)),
+            *(f"  {note}" for note in _task_notes(results_of_task)),
             "",
         ]
     if average := _average_lines(results):
         lines += ["Average of the tasks:", *(f"  {line}" for line in average)]
-    lines += [shortfall.sentence for shortfall in failure_lines(run.failures)]
+    lines += [shortfall.sentence for shortfall in failure_shortfalls(run.failures)]
     if any(len(result.numbers) < 2 for result in results):
         lines.append(
             "No intervals with fewer than two samples: one cannot show how much they vary."
         )
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _name_with_draws(result: TaskScores) -> str:
+    """'few-shot (3 draws)'; only the variant without demonstrations."""
+    return f"{result.variant} ({len(result.draws)} draws)" if result.draws else result.variant
 
 
 def _group_by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
@@ -64,7 +67,9 @@ def _group_by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]
     return results_by_task
 
 
-def _rows(title: str, results: Sequence[TaskScores], *, has_fluency: bool) -> list[tuple[str, ...]]:
+def _score_rows(
+    title: str, results: Sequence[TaskScores], *, has_fluency: bool
+) -> list[tuple[str, ...]]:
     """A row for each result and a column for each metric; the header comes first.
 
     Args:
@@ -82,7 +87,7 @@ def _rows(title: str, results: Sequence[TaskScores], *, has_fluency: bool) -> li
     return rows
 
 
-def _notes(results: Sequence[TaskScores]) -> list[str]:
+def _task_notes(results: Sequence[TaskScores]) -> list[str]:
     """Notes on one task: draws of demonstrations, fluency, and differences from zero-shot."""
     notes = []
     for result in results:
@@ -119,10 +124,10 @@ def _average_lines(results: Sequence[TaskScores]) -> list[str]:
             lines.append(f"{average.variant}: no average, because a task is not finished")
             continue
         score = plain(average.score)
-        if average.less_zero_shot is None:
+        if average.over_zero_shot is None:
             lines.append(f"{average.variant}: {score}")
         else:
-            difference = signed(average.less_zero_shot)
+            difference = signed(average.over_zero_shot)
             lines.append(f"{average.variant}: {score}, minus {ZERO_SHOT} {difference}")
     return lines
 
@@ -137,9 +142,9 @@ def tasks_page(run: Run) -> str:
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
     sections = []
     for name, results_of_task in results_by_task.items():
-        rows = _rows("prompt or method", results_of_task, has_fluency=True)
+        rows = _score_rows("prompt or method", results_of_task, has_fluency=True)
         caption = f"{name}: means with 95% intervals"
-        sections.append(TaskSection(name, _notes(results_of_task), Table(caption, rows)))
+        sections.append(TaskSection(name, _task_notes(results_of_task), Table(caption, rows)))
     return render_study(
         "tasks",
         f"{', '.join(results_by_task)} under {variants}, on {samples} samples each.",

@@ -1,6 +1,5 @@
-"""The text that a run prints when it ends, and that of a first run; the page has every table."""
+"""The text that a drift run prints when it ends; the page has every table."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,13 +7,8 @@ import numpy as np
 
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults, results_of
-from holdfast.analysis.estimate_rows import (
-    EstimateRow,
-    difference,
-    row_of,
-    rule_differences,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import EstimateRow, row_of, rule_rows
+from holdfast.analysis.row_differences import difference, rule_differences
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES
@@ -38,7 +32,6 @@ from holdfast.report.wording import (
     other_prompts,
     plain,
     signed,
-    with_verdict,
     wrapped,
 )
 
@@ -72,7 +65,7 @@ def results_text(results: DriftResults) -> str:
     if len(all_series) > 1:
         tables = [_means_table(all_series), _difference_table(all_series), rule_blocks]
     else:
-        tables = [_round_table(all_series[0]), _accuracies(all_series[0]), rule_blocks]
+        tables = [_round_table(all_series[0]), _accuracy_lines(all_series[0]), rule_blocks]
     paragraphs = [wrapped(sentences), *tables, _notes(all_series, baseline)]
     if rules and not baseline:
         hint = baseline_hint([row for row in rules if row.series is all_series[0]])
@@ -116,7 +109,7 @@ def _means_table(all_series: Sequence[Series]) -> list[str]:
 
 def _round_table(series: Series) -> list[str]:
     """Every score with its interval, with a line for each probed round, or for some if many."""
-    rounds = probed_rounds(series)
+    rounds = _probed_rounds(series)
     if len(rounds) > _MAX_ROUND_LINES:
         rounds = list(rounds_to_number(series.rounds))
     columns = [["", "", "round", *(f"{number:>5}" for number in rounds)]]
@@ -129,13 +122,13 @@ def _round_table(series: Series) -> list[str]:
     return _side_by_side(columns)
 
 
-def probed_rounds(series: Series) -> list[int]:
+def _probed_rounds(series: Series) -> list[int]:
     """The rounds with a score, from 1; `--probe-every` leaves out others."""
     columns = [column for kind in KINDS for column in np.nonzero(~np.isnan(series.values(kind)))[1]]
     return sorted({int(column) + 1 for column in columns})
 
 
-def _accuracies(series: Series) -> list[str]:
+def _accuracy_lines(series: Series) -> list[str]:
     """The accuracies in the first and the last round.
 
     Returns [] unless one reply is scored on all rules of a prompt.
@@ -164,7 +157,7 @@ def _difference_table(all_series: Sequence[Series]) -> list[str]:
             )
             continue
         values = (pair.last_round, pair.over_all_rounds)
-        rows.append((series.method, _with_word(values[0]), _with_word(values[1])))
+        rows.append((series.method, _difference_text(values[0]), _difference_text(values[1])))
         if any(value.other_prompts for value in values):
             rows.append(("", other_prompts(values[0]), other_prompts(values[1])))
         for period, value in zip(rows[0][1:], values, strict=True):
@@ -186,7 +179,7 @@ def _difference_table(all_series: Sequence[Series]) -> list[str]:
     ]
 
 
-def _with_word(value: Judged) -> str:
+def _difference_text(value: Judged) -> str:
     """'+0.09 [+0.02, +0.15], higher', or '..., cannot tell'."""
     return f"{signed(value)}, {value.verdict}"
 
@@ -282,75 +275,3 @@ def _side_by_side(columns: Sequence[Sequence[str]]) -> list[str]:
             lines.append("")
         lines += aligned(rows)
     return lines
-
-
-def first_table(results: DriftResults) -> str:
-    """The findings of the run in a sentence or two, and a line per rule of the unsteered model."""
-    run = results.run
-    series = results.series[0]
-    if reason := nothing_measured(run.conversations):
-        return "\n".join(wrapped([reason])) + "\n"
-    sentences = [
-        *truncation_lines(results.series),
-        *opening(until_prompt_lost(results.series), results.findings, results.baseline),
-        *collapse_lines(results),
-    ]
-    size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
-    lines = [
-        *wrapped(sentences),
-        "",
-        f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
-        *aligned(_table(results), "  "),
-    ]
-    rows = filter(_shows_change, _first_rows(results))
-    if any(needs_note(row.change, row.points[-1].mean, row.points[0].mean) for row in rows):
-        lines += wrapped([ONLY_SHARED])
-    return "\n".join(lines) + "\n"
-
-
-def _first_rows(results: DriftResults) -> list[EstimateRow]:
-    """The rows of the unsteered model: one per rule, or one for all prompts."""
-    series = results.series[0]
-    rules = [row for row in rule_rows(results.series) if row.series is series]
-    return rules or [row_of(series, "stability")]
-
-
-def _table(results: DriftResults) -> list[tuple[str, ...]]:
-    """The rules with their scores, the header first; rules without a score come last."""
-    series = results.series[0]
-    rows = _first_rows(results)
-    table: list[tuple[str, ...]] = [("", "round 1", f"round {series.rounds}", "change")]
-    for row in rows:
-        name = row.group if row.rule else "all prompts"
-        table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))
-    scored_rules = {row.rule for row in rows}
-    for rule, reasons in _unscored_rules(series).items():
-        if rule not in scored_rules:
-            table.append((rule, "–", "–", _why_not_judged(reasons)))
-    return table
-
-
-def _unscored_rules(series: Series) -> dict[str, Counter[str]]:
-    """By rule, how many replies could not be scored, counted by reason."""
-    reasons: dict[str, Counter[str]] = {}
-    for record in series.records:
-        for probe in record.unscored:
-            if probe.kind == "stability" and probe.rule:
-                reasons.setdefault(probe.rule, Counter())[probe.why] += 1
-    return reasons
-
-
-def _why_not_judged(reasons: Counter[str]) -> str:
-    replies = count_of(reasons.total(), "reply")
-    if set(reasons) == {"cut"}:
-        return f"not judged: {replies} cut before the end (--max-new-tokens raises the limit)"
-    return f"not judged: {replies} that could not be scored"
-
-
-def _change(row: EstimateRow) -> str:
-    """The change from the first round to the last with its verdict, or why there is none."""
-    return with_verdict(row.change, "rises", "falls") if _shows_change(row) else fall_text(row)
-
-
-def _shows_change(row: EstimateRow) -> bool:
-    return row.n >= MIN_SAMPLES and not row.never_followed

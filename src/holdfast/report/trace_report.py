@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.analysis.decay import Decay, MassChange, Matrix, Trace
+from holdfast.analysis.decay import Decay, MassChange, Trace
+from holdfast.analysis.mass_and_score import Matrix
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
@@ -26,6 +27,19 @@ _TOGETHER = "they rise together"
 _OPPOSITE = "one falls as the other rises"
 _MAX_BINS = 6  # of the probes, by their mass
 _MIN_PROBES_PER_BIN = 5
+
+
+@dataclass(frozen=True)
+class _DecayPanel:
+    """The curves of one panel: the mass at each generated token, [round][step].
+
+    Attributes:
+        uniform: the mass under uniform attention; () for none.
+    """
+
+    title: str
+    curves: Matrix
+    uniform: Matrix = ()
 
 
 def trace_lines(trace: Trace) -> list[str]:
@@ -61,14 +75,15 @@ def _shown_head_line(trace: Trace) -> str:
 
 def _log_changes(decay: Decay) -> str:
     """Compares the changes of the log of the mass with those under uniform attention."""
-    between_turns = _beside_uniform(decay.between_turns)
-    within = _beside_uniform(decay.within_turns)
+    between_turns = _beside_uniform_attention(decay.between_turns)
+    within = _beside_uniform_attention(decay.within_turns)
     return f"Log of the mass between turns {between_turns}; within turns {within}."
 
 
-def _beside_uniform(change: MassChange) -> str:
-    change_text = _with_verdict(change.real, "rises", "falls")
-    return f"{change_text} (uniform attention {_text(change.uniform)})"
+def _beside_uniform_attention(change: MassChange) -> str:
+    """'-0.31 [-0.40, -0.22], falls (uniform attention -0.12 [-0.15, -0.09])'."""
+    change_text = _interval_and_verdict(change.real, "rises", "falls")
+    return f"{change_text} (uniform attention {_interval_text(change.uniform)})"
 
 
 def correlations_line(trace: Trace) -> str:
@@ -77,7 +92,7 @@ def correlations_line(trace: Trace) -> str:
     if all(value.interval is None for value in correlations):
         return "The correlation of mass and score of the probes is not measurable."
     over_all, within_rounds, within_dialogs, between_dialogs = (
-        _with_verdict(value, _TOGETHER, _OPPOSITE) for value in correlations
+        _interval_and_verdict(value, _TOGETHER, _OPPOSITE) for value in correlations
     )
     return (
         f"Mass and score of the probes: over all r = {over_all}; within rounds r = {within_rounds};"
@@ -97,16 +112,16 @@ def _correlations_of(trace: Trace) -> list[Estimate]:
     return [correlation.estimate for correlation in kinds]
 
 
-def _text(value: Estimate) -> str:
+def _interval_text(value: Estimate) -> str:
     """'+0.123 [+0.100, +0.145]'; 'not measurable' without an interval."""
     if value.interval is None:
         return "not measurable"
     return with_interval(value, "{:+.3f}".format)
 
 
-def _with_verdict(value: Estimate, above: str, below: str) -> str:
+def _interval_and_verdict(value: Estimate, above: str, below: str) -> str:
     """'+0.123 [+0.100, +0.145], rises', or '..., cannot tell'."""
-    return f"{_text(value)}, {verdict_on(value).word(above, below)}"
+    return f"{_interval_text(value)}, {verdict_on(value).word(above, below)}"
 
 
 def trace_page(traces: Sequence[Trace], folder: Path) -> str:
@@ -140,15 +155,16 @@ def trace_page(traces: Sequence[Trace], folder: Path) -> str:
     }
     return render_study(
         "trace",
-        f"Of the attention of {first.model}, its system prompt gets {_share(first.average.mass[0])}"
-        f" in round 1 and {_share(first.average.mass[-1])} in round {first.rounds}.",
+        f"Of the attention of {first.model}, its system prompt gets"
+        f" {_share_text(first.average.mass[0])} in round 1 and"
+        f" {_share_text(first.average.mass[-1])} in round {first.rounds}.",
         content,
         runs=runs,
         facts=(f"{first.dialogs} dialogs of {first.rounds} rounds",),
     )
 
 
-def _share(mass: Estimate) -> str:
+def _share_text(mass: Estimate) -> str:
     """'3.3% [3.0, 3.6]'."""
     share, _, interval = with_interval(mass, lambda value: f"{100 * value:.1f}").partition(" ")
     return f"{share}% {interval}".rstrip()
@@ -172,7 +188,13 @@ def _change_rows(heads: str, decay: Decay) -> list[tuple[str, ...]]:
         "slope per token": decay.slope,
     }
     return [
-        (heads, name, _text(change.real), _text(change.uniform), _text(change.difference))
+        (
+            heads,
+            name,
+            _interval_text(change.real),
+            _interval_text(change.uniform),
+            _interval_text(change.difference),
+        )
         for name, change in changes.items()
     ]
 
@@ -182,21 +204,8 @@ def _correlations_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
         ("model", "over all probes", "within rounds", "within dialogs", "between dialogs")
     ]
     for trace in traces:
-        rows.append((trace.model, *map(_text, _correlations_of(trace))))
+        rows.append((trace.model, *map(_interval_text, _correlations_of(trace))))
     return rows
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """The curves of one panel: the mass at each generated token, [round][step].
-
-    Attributes:
-        uniform: the mass under uniform attention; () for none.
-    """
-
-    title: str
-    curves: Matrix
-    uniform: Matrix = ()
 
 
 def write_trace_figures(trace: Trace, folder: Path, others: Sequence[Trace] = ()) -> list[Path]:
@@ -208,31 +217,31 @@ def write_trace_figures(trace: Trace, folder: Path, others: Sequence[Trace] = ()
     layer, head = trace.shown_head
     with figures.styled():
         figures_by_name = {
-            "decay": _decay(
+            "decay": _draw_decay(
                 [
-                    _Panel(f"head {layer}.{head}", trace.curves.head),
-                    _Panel("average over heads", trace.curves.average, trace.curves.uniform),
+                    _DecayPanel(f"head {layer}.{head}", trace.curves.head),
+                    _DecayPanel("average over heads", trace.curves.average, trace.curves.uniform),
                 ]
             ),
-            "heads": _heat_maps(
+            "heads": _draw_heat_maps(
                 {
                     "mass in round 1": trace.heads.first_round,
                     f"drop from round 1 to {trace.rounds}": trace.heads.drop,
                 }
             ),
-            "mass_and_behaviour": _mass_and_behaviour(trace),
+            "mass_and_behaviour": _draw_mass_and_behaviour(trace),
         }
         if others:
-            figures_by_name["models"] = _decay(
+            figures_by_name["models"] = _draw_decay(
                 [
-                    _Panel(model.model, model.curves.average, model.curves.uniform)
+                    _DecayPanel(model.model, model.curves.average, model.curves.uniform)
                     for model in (trace, *others)
                 ]
             )
         return figures.save(figures_by_name, folder)
 
 
-def _decay(panels: Sequence[_Panel]) -> Figure:
+def _draw_decay(panels: Sequence[_DecayPanel]) -> Figure:
     """Draws a line for each round, the later the darker; dashed lines show uniform attention."""
     from matplotlib import colormaps
     from matplotlib.ticker import MaxNLocator
@@ -256,7 +265,8 @@ def _decay(panels: Sequence[_Panel]) -> Figure:
     return figure
 
 
-def _heat_maps(values_by_title: Mapping[str, Matrix]) -> Figure:
+def _draw_heat_maps(values_by_title: Mapping[str, Matrix]) -> Figure:
+    """Draws a heat map of layers and heads for each title."""
     figure, axes = figures.panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
     for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
         values = np.array(rows)
@@ -272,8 +282,8 @@ def _heat_maps(values_by_title: Mapping[str, Matrix]) -> Figure:
     return figure
 
 
-def _mass_and_behaviour(trace: Trace) -> Figure:
-    """Mean scores of probes in equally full bins of mass, in all, early and late rounds."""
+def _draw_mass_and_behaviour(trace: Trace) -> Figure:
+    """Draws the mean scores of probes in equally full bins of mass, for all and half the rounds."""
     figure, (axis,) = figures.panels(1, 1, 5.2, 3.2)
     probes = np.array(trace.behaviour.probes)  # [probe, (round, mass, score)]
     half = trace.rounds // 2

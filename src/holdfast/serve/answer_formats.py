@@ -184,7 +184,9 @@ class ChatShapes:
         if delta.text or is_first:
             message["content"] = delta.text
         if delta.calls:
-            message["tool_calls"] = [{"index": at, **call} for at, call in enumerate(delta.calls)]
+            message["tool_calls"] = [
+                {"index": number, **call} for number, call in enumerate(delta.calls)
+            ]
         logprobs = details.chat_logprobs(delta.tokens)
         return {"delta": message, **_choice(index, delta, details, logprobs)}
 
@@ -215,15 +217,15 @@ def _choice(
     index: int, delta: Delta, details: Details, logprobs: dict[str, Any] | None
 ) -> _ChoiceFields:
     choice = _ChoiceFields(index=index, logprobs=logprobs, finish_reason=delta.finish_reason)
-    about = ChoiceDetails()
+    additions = ChoiceDetails()
     if details.trace:
-        about["tokens"] = details.masses(delta.tokens)
+        additions["tokens"] = details.masses(delta.tokens)
         if delta.end_mass is not None:
-            about["end"] = _mass_fields(delta.end_mass, delta.end_uniform)
+            additions["end"] = _mass_fields(delta.end_mass, delta.end_uniform)
     if delta.unparsed:
-        about["unparsed_call"] = True
-    if about:
-        choice["holdfast"] = about
+        additions["unparsed_call"] = True
+    if additions:
+        choice["holdfast"] = additions
     return choice
 
 

@@ -40,9 +40,11 @@ def _allow_null(schema: dict[str, Any]) -> None:
     """Documents that every optional field may be null, which is the same as leaving it out."""
     for name, field in schema.get("properties", {}).items():
         if name not in schema.get("required", ()) and None not in field.get("enum", ()):
-            about = {key: field.pop(key) for key in ("description", "default") if key in field}
+            annotations = {
+                key: field.pop(key) for key in ("description", "default") if key in field
+            }
             field.pop("title", None)
-            schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **about}
+            schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **annotations}
 
 
 class Body(StrictModel):

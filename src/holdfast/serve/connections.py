@@ -49,41 +49,41 @@ class _TimedProtocol(H11Protocol):
     def __init__(self, limits: RequestLimits, *arguments: Any, **named: Any):
         super().__init__(*arguments, **named)
         self._limits = limits
-        self._awaited: object = None  # the state of the client that the timer limits
+        self._limited_state: object = None  # the state of the client that the timer limits
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
-        self._await(h11.IDLE)
+        self._limit_time_in(h11.IDLE)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._await(None)
+        self._limit_time_in(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._watch_client()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._watch()
+        self._watch_client()
 
-    def _watch(self) -> None:
+    def _watch_client(self) -> None:
         """Starts the timer if the client is sending headers or a body; more bytes of the same part
         do not restart it.
         """
         state = self.conn.their_state
         unread, _ = self.conn.trailing_data
         if state is h11.SEND_BODY or (state is h11.IDLE and (unread or self.cycle is None)):
-            self._await(state)
+            self._limit_time_in(state)
         else:
-            self._await(None)
+            self._limit_time_in(None)
 
-    def _await(self, state: object) -> None:
+    def _limit_time_in(self, state: object) -> None:
         """Limits the time that the client may stay in a state; None stops the timer."""
-        if state is self._awaited:
+        if state is self._limited_state:
             return
-        self._awaited = state
+        self._limited_state = state
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None

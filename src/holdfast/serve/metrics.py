@@ -31,13 +31,13 @@ class Stopwatch:
     Attributes:
         tokens: the number of tokens so far.
         cached: the tokens of the chat that did not go through the model.
-        first: the seconds from the arrival to the first token; None before it.
+        seconds_to_first: the seconds from the arrival to the first token; None before it.
     """
 
     def __init__(self, arrived: float):
         self.tokens = 0
         self.cached = 0
-        self.first: float | None = None
+        self.seconds_to_first: float | None = None
         self._arrived = arrived
         self._first_time = 0.0
         self._latest_time = 0.0
@@ -50,9 +50,9 @@ class Stopwatch:
         if not delta.tokens:
             return
         self._latest_time = time.monotonic()
-        if self.first is None:
+        if self.seconds_to_first is None:
             self._first_time = self._latest_time
-            self.first = self._latest_time - self._arrived
+            self.seconds_to_first = self._latest_time - self._arrived
         self.tokens += len(delta.tokens)
         for token in delta.tokens:
             if token.mass is not None:
@@ -60,7 +60,7 @@ class Stopwatch:
                 self._num_traced += 1
 
     @property
-    def gap(self) -> float | None:
+    def seconds_per_token(self) -> float | None:
         """The mean time between tokens, in seconds; None with fewer than two tokens."""
         if self.tokens < 2:
             return None
@@ -101,10 +101,10 @@ class Metrics:
             ("kind",),
             registry=registry,
         )
-        self._first = histogram(
+        self._seconds_to_first = histogram(
             "time_to_first_token_seconds", "From a request's arrival to its first token."
         )
-        self._gap = histogram(
+        self._seconds_per_token = histogram(
             "time_per_token_seconds", "From one token to the next, mean over each reply."
         )
         self.seconds = histogram("request_seconds", "From a request's arrival to its last token.")
@@ -143,9 +143,9 @@ class Metrics:
         self.tokens.labels("generated").inc(usage["completion_tokens"])
         label = str(dialog_round) if dialog_round <= _MAX_ROUNDS else f"{_MAX_ROUNDS + 1}+"
         for watch in watches:
-            if watch.first is not None:
-                self._first.observe(watch.first)
-            if watch.gap is not None:
-                self._gap.observe(watch.gap)
+            if watch.seconds_to_first is not None:
+                self._seconds_to_first.observe(watch.seconds_to_first)
+            if watch.seconds_per_token is not None:
+                self._seconds_per_token.observe(watch.seconds_per_token)
             if watch.mass is not None and dialog_round:
                 self._mass.labels(label, str(steered).lower()).observe(watch.mass)

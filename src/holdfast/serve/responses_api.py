@@ -239,9 +239,9 @@ def _end_response(
 ) -> ResponseAnswer:
     """The response with its whole output and its token counts."""
     usage = answer.usage
-    about = response["holdfast"]
+    steering = response["holdfast"]
     if last.unparsed:
-        about = {**about, "unparsed_call": True}
+        steering = {**steering, "unparsed_call": True}
     status = _status(last)
     return {
         **response,
@@ -255,7 +255,7 @@ def _end_response(
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": usage["total_tokens"],
         },
-        "holdfast": about,
+        "holdfast": steering,
     }
 
 

@@ -123,26 +123,33 @@ def _add_generating_routes(app: FastAPI, service: Service) -> None:
     routes = _GeneratingRoutes(service, parser, within_limits(ChatBody, service.limits))
     event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
     stream = {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
-    for path, body, route, summary, answer_format in (
-        ("/v1/chat/completions", ChatBody, routes.chat, "Answers a chat.", ChatAnswer),
-        ("/v1/responses", ResponsesBody, routes.response, "Answers a dialog.", ResponseAnswer),
-        (
-            "/v1/completions",
-            CompletionBody,
-            routes.completion,
-            "Continues a text.",
-            CompletionAnswer,
-        ),
-    ):
-        add_post(
-            app,
-            path,
-            within_limits(body, service.limits),
-            route,
-            summary=summary,
-            response_model=answer_format,
-            responses=stream,
-        )
+    add_post(
+        app,
+        "/v1/chat/completions",
+        within_limits(ChatBody, service.limits),
+        routes.chat,
+        summary="Answers a chat.",
+        response_model=ChatAnswer,
+        responses=stream,
+    )
+    add_post(
+        app,
+        "/v1/responses",
+        within_limits(ResponsesBody, service.limits),
+        routes.response,
+        summary="Answers a dialog.",
+        response_model=ResponseAnswer,
+        responses=stream,
+    )
+    add_post(
+        app,
+        "/v1/completions",
+        within_limits(CompletionBody, service.limits),
+        routes.completion,
+        summary="Continues a text.",
+        response_model=CompletionAnswer,
+        responses=stream,
+    )
     add_post(
         app,
         "/tokenize",

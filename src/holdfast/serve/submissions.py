@@ -91,21 +91,21 @@ def read_chat(
         )
     tools = plain_tools(body.tools)
     messages = [parser.without_calls(message, tools) for message in body.chat]
-    grammar = _grammar(body, parser)
+    grammar = _choose_grammar(body, parser)
     if grammar is not None and body.continue_final_message:
         raise refused_field(
             "continue_final_message",
             f"{option(grammar.option)} asks for {grammar.description}, but continue_final_message"
             " for the end of a message; leave one of them out.",
         )
-    request = _make_request(messages, body, _sampling(body, limits), limits, tools=tools)
-    request = replace(request, grammar=grammar, penalties=_penalties(body))
+    request = _make_request(messages, body, _read_sampling(body, limits), limits, tools=tools)
+    request = replace(request, grammar=grammar, penalties=_read_penalties(body))
     steering = _choose_methods(
         body, default, prompted=has_prompt(messages), emphasised=bool(request.emphasis)
     )
     if body.seed is None:
         request = replace(request, conversation_seed=dialog_seed(messages))
-    seed = _seed(body)
+    seed = _choose_seed(body)
     return Submission(
         body,
         tuple(_steer(request, steering, seed + i, body) for i in range(body.n)),
@@ -116,31 +116,27 @@ def read_chat(
     )
 
 
-def _grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
+def _choose_grammar(body: ChatBody, parser: CallParser) -> Grammar | None:
     """The grammar of the replies; None if they may be any text."""
     if not body.forced_tools and not body.strict_tools:
         return body.format_grammar
     form = parser.form
     if form is None:
-        field = "tools"
-        value = "strict"
-        if body.forced_tools:
-            field = "tool_choice"
-            value = "required"
+        name, value = ("tool_choice", "required") if body.forced_tools else ("tools", "strict")
         raise refused_field(
-            field,
+            name,
             f"{value} cannot be enforced, because the template of {parser.name!r} does not write"
             " calls with JSON arguments that can be read back; leave it out.",
             "no_call_form",
         )
     if body.forced_tools:
-        functions = [_function(tool, strict=True) for tool in body.forced_tools]
+        functions = [_grammar_function(tool, strict=True) for tool in body.forced_tools]
         return forced_call(form, functions)
-    functions = [_function(tool, strict=tool.function.strict) for tool in body.tools]
+    functions = [_grammar_function(tool, strict=tool.function.strict) for tool in body.tools]
     return strict_calls(form, functions)
 
 
-def _function(tool: FunctionTool, *, strict: bool) -> Function:
+def _grammar_function(tool: FunctionTool, *, strict: bool) -> Function:
     """The function of a tool; its arguments may be any object unless it is `strict`."""
     parameters = (tool.function.parameters or {}) if strict else {}
     return Function(tool.function.name, parameters)
@@ -160,15 +156,15 @@ def read_completion(
             f"{len(prompts)} prompts with n {body.n} make more than the {limits.choices} choices"
             " that this server takes; send fewer in one request.",
         )
-    sampling = _sampling(body, limits)
-    seed = _seed(body)
+    sampling = _read_sampling(body, limits)
+    seed = _choose_seed(body)
     requests = list[Request]()
     steering = Steering(())
     for prompt in prompts:
         text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
         messages = [{"role": "user", "content": text}]
         request = _make_request(messages, body, sampling, limits, plain=True)
-        request = replace(request, penalties=_penalties(body))
+        request = replace(request, penalties=_read_penalties(body))
         if body.steering is not None:  # refuses methods that work on the messages of a chat
             _steer(request, Steering(read_spec(body.steering)), seed, body)
         steering = _choose_methods(body, default, prompted=False, emphasised=bool(request.emphasis))
@@ -329,15 +325,15 @@ def _make_request(
     return request
 
 
-def _sampling(body: GeneratingBody, limits: RequestLimits) -> Sampling:
+def _read_sampling(body: GeneratingBody, limits: RequestLimits) -> Sampling:
     return Sampling(body.temperature, body.top_p, body.token_limit or limits.tokens)
 
 
-def _penalties(body: GeneratingBody) -> Penalties:
+def _read_penalties(body: GeneratingBody) -> Penalties:
     return Penalties(body.frequency_penalty, body.presence_penalty)
 
 
-def _seed(body: GeneratingBody) -> int:
+def _choose_seed(body: GeneratingBody) -> int:
     return secrets.randbits(62) if body.seed is None else body.seed
 
 

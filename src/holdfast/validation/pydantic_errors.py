@@ -1,4 +1,8 @@
-"""Validates outside input with Pydantic models, and words their errors as sentences."""
+"""Validates outside input with Pydantic models, and words their errors as sentences.
+
+For example, of {"messages": [], "temprature": 1} as the body of a chat, only the misspelt name is
+reported: "The body has no field 'temprature'; did you mean 'temperature'?"
+"""
 
 import difflib
 import functools
@@ -14,6 +18,7 @@ from holdfast.errors import shortened
 from holdfast.validation.schema_words import Schema, describe_schema, list_values, resolve_ref
 
 FieldPath = tuple[str | int, ...]
+ErrorDetails = Mapping[str, Any]  # an error, as Pydantic lists it
 
 _MAX_NAMES_LISTED = 12  # field names that one sentence lists
 
@@ -50,7 +55,7 @@ def as_json(value: Any) -> str:
 
 
 def problem_of(
-    error: ValidationError | Sequence[Mapping[str, Any]],
+    error: ValidationError | Sequence[ErrorDetails],
     model: Any,
     value: Any,
     name: Callable[[FieldPath], str] = lambda path: format_path(path) or "The body",
@@ -67,60 +72,60 @@ def problem_of(
     """
     errors = error.errors(include_url=False) if isinstance(error, ValidationError) else error
     # a misspelt name explains why a field is missing
-    first = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
+    first = next((details for details in errors if details["type"] == "extra_forbidden"), errors[0])
     # every branch of a union reports errors; the deepest belong to the branch the user meant
-    related = _without_entries_of_wrong_lists(
-        [entry for entry in errors if entry["loc"][:1] == first["loc"][:1]]
+    related = _without_errors_inside_wrong_lists(
+        [details for details in errors if details["loc"][:1] == first["loc"][:1]]
     )
 
-    def rank(entry: Mapping[str, Any]) -> tuple[int, bool]:
+    def rank(details: ErrorDetails) -> tuple[int, bool]:
         # a value of the right type identifies its branch
-        is_of_wrong_type = entry["type"].endswith(("missing", "_type"))
-        return len(_path(entry, value)), not is_of_wrong_type
+        is_of_wrong_type = details["type"].endswith(("missing", "_type"))
+        return len(_path_of(details, value)), not is_of_wrong_type
 
-    entry = max(related, key=rank)
-    path = _path(entry, value)
-    return Problem(path, entry["type"], _sentence(entry, path, model, value, name, show_value))
+    details = max(related, key=rank)
+    path = _path_of(details, value)
+    return Problem(path, details["type"], _sentence(details, path, model, value, name, show_value))
 
 
-def _without_entries_of_wrong_lists(
-    errors: Sequence[Mapping[str, Any]],
-) -> list[Mapping[str, Any]]:
+def _without_errors_inside_wrong_lists(
+    errors: Sequence[ErrorDetails],
+) -> list[ErrorDetails]:
     """Drops the errors inside a list of the wrong length, because its length is the error."""
     wrong_lists = {
-        error["loc"][:-1] if error["type"] == "missing" else error["loc"]
-        for error in errors
-        if error["type"] == "too_long" or _lacks_entry(error)
+        details["loc"][:-1] if details["type"] == "missing" else details["loc"]
+        for details in errors
+        if details["type"] == "too_long" or _lacks_item(details)
     }
     return [
-        error
-        for error in errors
-        if _lacks_entry(error)
+        details
+        for details in errors
+        if _lacks_item(details)
         or not any(
-            len(error["loc"]) > len(path) and error["loc"][: len(path)] == path
+            len(details["loc"]) > len(path) and details["loc"][: len(path)] == path
             for path in wrong_lists
         )
     ]
 
 
-def _lacks_entry(error: Mapping[str, Any]) -> bool:
-    """Whether the error is a list too short for its tuple: Pydantic calls the entry missing."""
-    return error["type"] == "missing" and isinstance(error["loc"][-1], int)
+def _lacks_item(details: ErrorDetails) -> bool:
+    """Whether the error is a list too short for its tuple: Pydantic calls the item missing."""
+    return details["type"] == "missing" and isinstance(details["loc"][-1], int)
 
 
-def _path(entry: Mapping[str, Any], value: Any) -> FieldPath:
+def _path_of(details: ErrorDetails, value: Any) -> FieldPath:
     """Returns where an error is in the value: Pydantic's location without the names of union
     branches. For a list that is too short, this is the list itself.
     """
     path: list[str | int] = []
-    for part in entry["loc"]:
+    for part in details["loc"]:
         if (isinstance(value, dict) and part in value) or (
             isinstance(value, list) and isinstance(part, int) and part < len(value)
         ):
             value = value[part]
             path.append(part)
-    if entry["type"] == "missing" and not _lacks_entry(entry):
-        path.append(entry["loc"][-1])
+    if details["type"] == "missing" and not _lacks_item(details):
+        path.append(details["loc"][-1])
     return tuple(path)
 
 
@@ -130,7 +135,7 @@ def _schema_of(model: Any) -> Schema:
 
 
 def _sentence(
-    entry: Mapping[str, Any],
+    details: ErrorDetails,
     path: FieldPath,
     model: Any,
     value: Any,
@@ -139,18 +144,18 @@ def _sentence(
 ) -> str:
     """Words one of Pydantic's errors as a sentence, with the cure."""
     schema = _schema_of(model)
-    match entry["type"]:
+    match details["type"]:
         case "extra_forbidden":
             fields = _schema_at(schema, path[:-1], value).get("properties", ())
             cure = _nearest_field(str(path[-1]), fields)
             return f"{name(path[:-1])} has no field {shortened(path[-1])}; {cure}"
-        case "missing" if not _lacks_entry(entry):
+        case "missing" if not _lacks_item(details):
             allowed = describe_schema(_schema_at(schema, path, value), schema)
             return f"{name(path)} is missing; give {allowed}."
         case "value_error":
-            return str(entry["ctx"]["error"])
+            return str(details["ctx"]["error"])
         case "unsupported" | "half_character":
-            return str(entry["msg"])
+            return str(details["msg"])
     part = functools.reduce(operator.getitem, path, value)
     part_schema = resolve_ref(_schema_at(schema, path, value), schema)
     choices = () if "expected" in part_schema else part_schema.get("enum", ())
@@ -177,20 +182,24 @@ def _nearest_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
 
 def _schema_at(schema: Schema, path: FieldPath, value: Any) -> Schema:
     """Returns the schema of the part at a path; a union if several branches have that part."""
-    branches = _branches(schema, value, schema)
+    branches = _matching_branches(schema, value, schema)
     children: list[Schema] = []
     for part in path:
-        children = [child for branch in branches if (child := _child(branch, part))] or [{}]
+        children = [child for branch in branches if (child := _schema_of_part(branch, part))] or [
+            {}
+        ]
         value = value.get(part) if isinstance(value, dict) else value[part]
-        branches = [branch for child in children for branch in _branches(child, value, schema)]
+        branches = [
+            branch for child in children for branch in _matching_branches(child, value, schema)
+        ]
     for child in children:
         if "expected" in child:
             return child
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
-def _child(schema: Schema, part: str | int) -> Schema:
-    """Returns the schema of one field or list entry; {} if the schema says nothing about it."""
+def _schema_of_part(schema: Schema, part: str | int) -> Schema:
+    """Returns the schema of one field or list item; {} if the schema says nothing about it."""
     if isinstance(part, int):
         items = schema.get("prefixItems", ())
         return items[part] if part < len(items) else schema.get("items", {})
@@ -198,7 +207,7 @@ def _child(schema: Schema, part: str | int) -> Schema:
     return schema.get("properties", {}).get(part, other)
 
 
-def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
+def _matching_branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
     """Returns the branches of a union that have the value's type, or all if none has."""
     schema = resolve_ref(schema, root)
     if "anyOf" not in schema:
@@ -206,7 +215,7 @@ def _branches(schema: Schema, value: Any, root: Schema) -> list[Schema]:
     branches = [resolve_ref(branch, root) for branch in schema["anyOf"]]
     branches = [branch for branch in branches if branch.get("type") != "null"]
     if len(branches) == 1:
-        return _branches(branches[0], value, root)
+        return _matching_branches(branches[0], value, root)
     if isinstance(value, list):
         lists = [branch for branch in branches if branch.get("type") == "array"]
         of_this_length = [b for b in lists if len(b.get("prefixItems", value)) == len(value)]

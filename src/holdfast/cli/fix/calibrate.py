@@ -8,15 +8,8 @@ from typing import Annotated
 from holdfast import drift
 from holdfast.analysis import summary
 from holdfast.analysis.calibration_results import Calibration, read_calibration
-from holdfast.analysis.choosing import (
-    LargerSizes,
-    Pick,
-    budget_shown,
-    pick,
-    sizes_needed,
-    times_needed,
-    write_method_file,
-)
+from holdfast.analysis.calibration_size import LargerSizes, budget_shown, sizes_needed, times_needed
+from holdfast.analysis.choosing import Pick, pick, write_method_file
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli.shared import options
 from holdfast.cli.shared.drift_run import DriftRun
@@ -41,7 +34,7 @@ from holdfast.records.identity import CalibrationIdentity
 from holdfast.report import calibration_page as report
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
-from holdfast.report.shortfalls import failure_lines
+from holdfast.report.shortfalls import failure_shortfalls
 from holdfast.study import calibration_plan
 from holdfast.study.calibrating import calibrate, check_before_loading, units_of
 from holdfast.study.calibration_plan import (
@@ -274,7 +267,7 @@ def _print_result(
     print(report.table(calibration))
     if read_baseline(stability.folder) is not None:
         print(*report.unprompted_lines(stability), sep="\n")
-    for shortfall in failure_lines(read_run(out / "capability").failures):
+    for shortfall in failure_shortfalls(read_run(out / "capability").failures):
         print(shortfall.sentence)
     step = _next_step(arguments, calibration, chosen)
     write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)

@@ -50,8 +50,8 @@ from holdfast.plurals import count_of, duration
 from holdfast.records import MANIFEST, RECORDS, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import write_page
+from holdfast.report.first_run_table import first_table
 from holdfast.report.next_step import next_step
-from holdfast.report.terminal import first_table
 
 # as many as `holdfast drift` holds by default, and as there are bundled user scripts
 MAX_CONVERSATIONS = options.CONVERSATIONS

@@ -15,7 +15,7 @@ from holdfast.records import Run
 from holdfast.records.typed_options import change_options
 from holdfast.report import check_page
 from holdfast.report.next_step import next_step
-from holdfast.report.shortfalls import ending_lines, reply_lines
+from holdfast.report.shortfalls import ending_shortfalls, reply_shortfalls
 from holdfast.report.terminal import results_text
 
 
@@ -69,13 +69,13 @@ def write_run_page(arguments: ReportOptions, results: DriftResults, page: Path) 
 
 def print_replies(run: Run) -> None:
     """Prints how many replies of a run are not scored, and why."""
-    for shortfall in reply_lines([*run.conversations, *run.dialogs]):
+    for shortfall in reply_shortfalls([*run.conversations, *run.dialogs]):
         print(shortfall.sentence)
 
 
 def print_shortfalls(run: Run) -> None:
     """Prints how many conversations of a run ended early, and how many replies are missing."""
-    for shortfall in ending_lines(run.conversations):
+    for shortfall in ending_shortfalls(run.conversations):
         print(shortfall.sentence)
 
 

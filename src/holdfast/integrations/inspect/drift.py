@@ -77,7 +77,7 @@ def drift(suite: str = "starter", method: str | None = None, **settings: Any) ->
     Raises:
         PrerequisiteError: an argument is unknown, or a value is not accepted.
     """
-    benchmark = _read(suite, method, settings)
+    benchmark = _read_benchmark(suite, method, settings)
     protocol = benchmark.protocol
     pairings = [draw_pairing(benchmark.suite, protocol, n) for n in range(protocol.conversations)]
     samples = MemoryDataset([_sample(pairing) for pairing in pairings], benchmark.suite.name)
@@ -101,21 +101,20 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
     The arguments are those of `drift`. The model of the role `user` plays the user, if there is
     one; otherwise the same model does, without steering.
     """
-    benchmark = _read(suite, method, settings)
+    benchmark = _read_benchmark(suite, method, settings)
     protocol = benchmark.protocol
     methods = benchmark.methods
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         start = time.monotonic()
         dialog = Dialog(draw_pairing(benchmark.suite, protocol, int(state.sample_id)))
-        agent, user = _speakers(protocol.sampling)
-        check_in_dialogs(agent.check, methods, benchmark.suite.cases, protocol)
-        settings_of_epoch = _for_epoch(protocol, state.epoch)
-        await converse_once(Speakers(agent, user), dialog, methods, settings_of_epoch)
+        speakers = _speakers(protocol.sampling)
+        check_in_dialogs(speakers.agent.check, methods, benchmark.suite.cases, protocol)
+        await converse_once(speakers, dialog, methods, _settings_of_epoch(protocol, state.epoch))
         seconds = time.monotonic() - start
         record = conversation_of(dialog, spec_of(methods), results_of(dialog.probes), seconds)
         state.store.set(RECORD, record.to_json())
-        state.messages = messages_of(record, str(agent.model))
+        state.messages = messages_of(record, str(speakers.agent.model))
         state.output = ModelOutput.from_message(state.messages[-1])
         return state
 
@@ -132,7 +131,7 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
     return score
 
 
-def _read(suite: str, method: str | None, settings: dict[str, Any]) -> _Benchmark:
+def _read_benchmark(suite: str, method: str | None, settings: dict[str, Any]) -> _Benchmark:
     """Reads and checks the arguments of the task."""
     with prerequisite_errors():
         loaded = load_suite(rejoin_spec(suite))
@@ -158,21 +157,21 @@ def _sample(pairing: Pairing) -> Sample:
     )
 
 
-def _for_epoch(settings: Settings, epoch: int) -> Settings:
+def _settings_of_epoch(settings: Settings, epoch: int) -> Settings:
     """Returns the protocol of an epoch; the first one has the draws of `holdfast drift`."""
     if epoch == 1:
         return settings
     return replace(settings, seed=seed_of("epoch", settings.seed, epoch))
 
 
-def _speakers(sampling: Sampling) -> tuple[Speaker, Speaker]:
+def _speakers(sampling: Sampling) -> Speakers:
     """Returns the models that play the agent and the user."""
     agent = Speaker(get_model())
     if USER not in model_roles():
-        return agent, Speaker(agent.model, steering="none")
+        return Speakers(agent, Speaker(agent.model, steering="none"))
     model = get_model(role=USER)
     # the task's own configuration does not apply to roles
-    return agent, Speaker(model, _generate_config(sampling).merge(model.config))
+    return Speakers(agent, Speaker(model, _generate_config(sampling).merge(model.config)))
 
 
 def _generate_config(sampling: Sampling) -> GenerateConfig:

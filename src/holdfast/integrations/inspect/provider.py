@@ -13,7 +13,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import sniffio
 from inspect_ai.model import (
@@ -95,6 +95,13 @@ _NUMBERS = itertools.count()  # tell the models of this process apart
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens"}
 
 
+class _DrawnReply(NamedTuple):
+    """A reply in Inspect's form, and as the server's single piece."""
+
+    choice: ChatCompletionChoice
+    delta: Delta
+
+
 class HoldfastAPI(ModelAPI):
     """A model in this process, whose attention can be steered.
 
@@ -170,16 +177,17 @@ class HoldfastAPI(ModelAPI):
             with engine.admit(len(submission.requests)):
                 chats = await engine.render(submission.requests, submission.body.likeliest)
                 async with task_group() as group:
-                    choices = [
-                        group.create_task(self._choice(engine, submission, chat)) for chat in chats
+                    tasks = [
+                        group.create_task(self._draw_reply(engine, submission, chat))
+                        for chat in chats
                     ]
         except PromptTooLong as error:
             return ModelOutput.from_content(self.model_name, str(error), "model_length")
-        replies = [task.result() for task in choices]
+        replies = [task.result() for task in tasks]
         return ModelOutput(
             model=self.model_name,
-            choices=[choice for choice, _ in replies],
-            usage=_usage(chats[0], [reply for _, reply in replies]),
+            choices=[reply.choice for reply in replies],
+            usage=_usage(chats[0], [reply.delta for reply in replies]),
             time=time.monotonic() - start,
         )
 
@@ -196,10 +204,10 @@ class HoldfastAPI(ModelAPI):
             self._engine = ServedEngine(self.model, _QUEUE)
         return self._engine
 
-    async def _choice(
+    async def _draw_reply(
         self, engine: ServedEngine, submission: Submission, chat: RenderedRequest
-    ) -> tuple[ChatCompletionChoice, Delta]:
-        """Draws a reply to a chat; returns it as Inspect's choice, and as the server's `Delta`."""
+    ) -> _DrawnReply:
+        """Draws a reply to a chat."""
         decoder = TextDecoder(self.model.tokenizer, submission.body.stops)
         reply = await join_deltas(decode_reply(engine.stream(chat), decoder))
         tokens = reply.tokens
@@ -222,7 +230,7 @@ class HoldfastAPI(ModelAPI):
             stop_reason=_STOP_REASONS[reply.finish_reason or "stop"],
             logprobs=None if logprobs is None else Logprobs(content=logprobs["content"]),
         )
-        return choice, reply
+        return _DrawnReply(choice, reply)
 
 
 def _usage(chat: RenderedRequest, replies: Sequence[Delta]) -> ModelUsage:
@@ -252,7 +260,7 @@ def read_call(
             refused under its name in Inspect.
         default: steers calls without `steering` in their `extra_body`.
     """
-    body = _fields(config) | {"messages": [_to_message(message) for message in messages]}
+    body = _body_fields(config) | {"messages": [_to_message(message) for message in messages]}
     try:
         chat = read_body(ChatBody, body | (config.extra_body or {}), "The call")
         if offered := [*tools, *(tool.function for tool in chat.tools)]:
@@ -293,7 +301,7 @@ def _token_ids_of(messages: Sequence[ChatMessage], model: LocalModel) -> tuple[R
     return tuple(token_ids)
 
 
-def _fields(config: GenerateConfig) -> dict[str, Any]:
+def _body_fields(config: GenerateConfig) -> dict[str, Any]:
     """Returns the fields of a configuration under their names in the body of a request."""
     fields = config.model_dump(exclude_none=True, exclude={*_IGNORED, "extra_body"})
     for name, value in fields.items():

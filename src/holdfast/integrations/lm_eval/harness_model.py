@@ -162,9 +162,9 @@ class HoldfastLM(TemplateLM):
             context, reply = request.args
             if self._read_context(context) is None:
                 continue
-            of_context = replies.setdefault(context, [])
-            if reply not in of_context:
-                of_context.append(reply)
+            replies_to_context = replies.setdefault(context, [])
+            if reply not in replies_to_context:
+                replies_to_context.append(reply)
         return replies
 
     def _score_replies(
@@ -224,8 +224,10 @@ class HoldfastLM(TemplateLM):
         windows = [*itertools.chain.from_iterable(windows_by_text)]
         answers = iter(self._loglikelihood_tokens(windows, disable_tqdm))
         scores: list[float] = []
-        for request, of_text in zip(requests, windows_by_text, strict=True):
-            score = sum(log_probability for log_probability, _ in islice(answers, len(of_text)))
+        for request, windows_of_text in zip(requests, windows_by_text, strict=True):
+            score = sum(
+                log_probability for log_probability, _ in islice(answers, len(windows_of_text))
+            )
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, score)
             scores.append(score)
         return scores

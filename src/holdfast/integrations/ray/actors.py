@@ -38,8 +38,8 @@ class Replica:
     """An actor, as this process sees it.
 
     Attributes:
-        about: a future of its machine's name and versions.
-        since: when it was requested, in monotonic seconds.
+        machine: a future of its machine's name and versions.
+        requested_at: when it was requested, in monotonic seconds.
         node: its machine's name; "" until it runs.
         loading: a future of its description; None until it is asked to load the model.
         description: its model; None until that is loaded.
@@ -48,8 +48,8 @@ class Replica:
     """
 
     handle: Any
-    about: Any
-    since: float = field(default_factory=time.monotonic)
+    machine: Any
+    requested_at: float = field(default_factory=time.monotonic)
     node: str = ""
     loading: Any = None
     description: Description | None = None
@@ -68,7 +68,9 @@ class Actors:
         self.count = count
         self.address = address
         self.replicas: list[Replica] = []
-        self.first: Replica | None = None  # the first to load the model; the others must match it
+        self.first_loaded: Replica | None = (
+            None  # the first to load the model; the others must match it
+        )
         self._failed_starts = 0
         self._has_warned = False
         self._waiting: set[asyncio.Future[None]] = set()
@@ -95,9 +97,9 @@ class Actors:
                         starts.create_task(self._start(replica))
                 is_complete = len(self.loaded) == self.count
                 self._check_resources()
-                await self.change(None if is_complete else _POLL_SECONDS)
+                await self.wait_for_change(None if is_complete else _POLL_SECONDS)
 
-    async def change(self, timeout: float | None = None) -> None:
+    async def wait_for_change(self, timeout: float | None = None) -> None:
         """Waits until an actor has been loaded, lost or freed; or until the timeout, in seconds."""
         changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(changed)
@@ -151,7 +153,7 @@ class Actors:
         import ray
 
         try:
-            replica.node, installed = await replica.about
+            replica.node, installed = await replica.machine
             check_versions(installed, replica.node)
             if replica.loading is None:
                 replica.loading = replica.handle.load.remote(self.specification)
@@ -163,7 +165,7 @@ class Actors:
             raise cause_of(error, replica.node) from None
         replica.description = description
         self._failed_starts = 0
-        self.first = first = self.first or replica
+        self.first_loaded = first = self.first_loaded or replica
         assert first.description is not None
         check_alike(first.description, first.node, description, replica.node)
         self.notify()
@@ -173,7 +175,7 @@ class Actors:
         late = [
             replica
             for replica in self.replicas
-            if not replica.node and time.monotonic() - replica.since > _PATIENCE
+            if not replica.node and time.monotonic() - replica.requested_at > _PATIENCE
         ]
         if not late or (self._has_warned and len(late) < len(self.replicas)):
             return

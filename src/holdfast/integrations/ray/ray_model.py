@@ -43,7 +43,7 @@ class RayModel(Generates):
         self._actors = Actors(specification, resources, count, address)
         self._numbers = itertools.count()  # of sessions
         self.close: Callable[[], object] = weakref.finalize(
-            self, _end, self._actors.replicas, closes_connection
+            self, _end_actors, self._actors.replicas, closes_connection
         )
         try:
             run_sync(self._wait_for_first_actor())
@@ -64,7 +64,7 @@ class RayModel(Generates):
     @property
     def description(self) -> Description:
         """The description of the first actor that loaded the model; the others match it."""
-        first = self._actors.first
+        first = self._actors.first_loaded
         assert first is not None and first.description is not None
         return first.description
 
@@ -108,15 +108,15 @@ class RayModel(Generates):
     async def _wait_for_first_actor(self) -> None:
         """Waits until an actor has loaded the model, which the others then have to match."""
         async with self.session():
-            while self._actors.first is None:
-                await self._actors.change()
+            while self._actors.first_loaded is None:
+                await self._actors.wait_for_change()
 
 
 def _with_model(session: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(session.model, *arguments)
 
 
-def _end(replicas: list[Replica], closes_connection: bool) -> None:
+def _end_actors(replicas: list[Replica], closes_connection: bool) -> None:
     """Ends the actors, and the connection to the cluster if it is the model's own."""
     import ray
 

@@ -251,7 +251,7 @@ class RaySession:
         actor.reserved = True
         try:
             while actor.calls:
-                await self._actors.change()
+                await self._actors.wait_for_change()
                 if actor not in self._actors.replicas:  # lost with one of its other calls
                     actor = await self._choose(None)
                     actor.reserved = True
@@ -263,7 +263,7 @@ class RaySession:
     async def _choose(self, conversation: Hashable | None) -> Replica:
         """Returns the actor of a conversation; without one, the actor that has the least to do."""
         while not (free := [actor for actor in self._actors.loaded if not actor.reserved]):
-            await self._actors.change()
+            await self._actors.wait_for_change()
         actor = self._actor_of.get(conversation)
         if actor in free:
             return actor
