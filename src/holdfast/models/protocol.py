@@ -307,6 +307,3 @@ def prepare_batch(requests: Sequence[Request]) -> list[Request]:
         request.check_span(name)
         named.append(replace(request, name=name))
     return named
-
-
-# Values that are no chat models
