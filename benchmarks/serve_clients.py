@@ -25,12 +25,12 @@ STEERINGS = (
 # questions whose answers are longer than the limit, so that all servers write equally many tokens
 _TOPICS = (
     "the history of the bicycle",
-    "how to requests a week of hiking in the mountains",
+    "how to plan a week of hiking in the mountains",
     "a lighthouse keeper who finds a letter",
     "how a steam engine works, step by step",
     "the differences between bread flour and cake flour",
     "a day in the life of a city tram driver",
-    "how to learn to send_all the piano as an adult",
+    "how to learn to play the piano as an adult",
     "why the sky is blue and sunsets are red",
 )
 _ANSWERS = ("I like it very much.", "There is a lot to say about that, and most of it is good.")
