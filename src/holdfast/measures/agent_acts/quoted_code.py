@@ -45,7 +45,7 @@ _OF_CSS = (
 )
 # a query, as in "select now() from a"
 _QUERY = re.compile(
-    r"\A\W*(?:select\s+(?!from\b).+?\sfrom\s+\w|insert\s+into\s|update\s.+?\sset\s.+?="
+    r"\A\W*(?:select\s++(?!from\b).+?\sfrom\s+\w|insert\s+into\s|update\s(?>.+?\sset\s).+?="
     r"|delete\s+from\s|create\s+(?:table|view|(?:unique\s+)?index|trigger)\s|alter\s+table\s"
     r"|with\s+\w+\s+as\s*\()",
     re.IGNORECASE | re.DOTALL,
