@@ -15,8 +15,8 @@ from holdfast.measures.agent_acts.program_effects import ProgramEffects
 from holdfast.measures.agent_acts.quoted_code import without_quoted_code
 
 _FILE = "program.js"  # a name by which the language is known
-_TEXT = r"""\s*(?P<quote>['"`])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)"""
-_LITERAL = re.compile(_TEXT)
+_LITERAL = re.compile(r"""(?P<quote>['"`])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)""")
+_TEXT = rf"\s*{_LITERAL.pattern}"
 
 # fs.writeFileSync('a.txt', ...), and fs.rename('a.txt', 'b.txt')
 _WRITES_FILE = re.compile(
