@@ -1,10 +1,14 @@
 """Rules about code are about what is run, not about what a text in quotation marks names."""
 
 import re
+import time
 
 import pytest
 
 from holdfast.measures import build
+from holdfast.measures.agent_acts.comments import without_comments
+from holdfast.measures.agent_acts.git_branches import may_change_branch
+from holdfast.measures.agent_acts.javascript_programs import read_javascript
 from holdfast.measures.agent_acts.quoted_code import without_quoted_code
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -87,3 +91,25 @@ def test_code_beside_texts_and_in_their_holes_is_found(pattern, path, text):
 def test_a_part_of_a_file_may_begin_within_a_template():
     part = "the end`;\nconsole.log(x);\nconst y = `abc`;\n"
     assert without_quoted_code(part, "a.js", is_whole=False) == part
+
+
+LONG = 200_000
+# each took quadratic time in one of the patterns, more than a minute
+LONG_TEXTS = {
+    "spaces of a query": "'select" + " " * LONG + "'",
+    "words of a query": "'update" + " set" * (LONG // 4) + "'",
+    "escaped marks": "\\'" * (LONG // 2),
+    "words": "git " * (LONG // 4),
+    "a word": "a" * LONG,
+}
+
+
+@pytest.mark.parametrize("name", LONG_TEXTS)
+def test_long_texts_take_no_quadratic_time(name):
+    text = LONG_TEXTS[name]
+    start = time.process_time()
+    without_quoted_code(text, "a.js", is_whole=True)
+    without_comments(text, "a.js")
+    read_javascript(text[:50_000])
+    may_change_branch(text)
+    assert time.process_time() - start < 5

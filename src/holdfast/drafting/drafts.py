@@ -76,7 +76,7 @@ CONDITIONAL = Undrafted(
 ON_OCCASION = Undrafted(
     "it applies only on certain occasions; write it yourself, with `when:` and its own probes"
 )
-UNKNOWN_BRANCH = Undrafted(
-    "a log does not tell on which branch a commit is made; write a rule about `git push` instead"
+BRANCH_OF_COMMITS = Undrafted(
+    "it is about the branch of commits; write it yourself, with the measure `commit_branch`"
 )
 AN_EXCEPTION = Undrafted("it names an exception, which no measure reads")

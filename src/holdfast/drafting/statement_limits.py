@@ -10,11 +10,11 @@ import re
 
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
+    BRANCH_OF_COMMITS,
     CONDITIONAL,
     NEEDS_A_JUDGE,
     NO_MEASURE,
     NOT_AN_INSTRUCTION,
-    UNKNOWN_BRANCH,
     Undrafted,
 )
 from holdfast.drafting.grammar.forms import NEVER, one_of, word_pattern
@@ -341,7 +341,7 @@ def why_unread(statement: Statement) -> Undrafted:
     """Why a statement that no reader knows is not a rule, as far as its words tell."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
     if _TO_A_BRANCH.search(text):
-        return UNKNOWN_BRANCH
+        return BRANCH_OF_COMMITS
     if _SOFT.search(text):
         return A_PREFERENCE
     if not _INSTRUCTION.search(text):

@@ -10,6 +10,7 @@ For example:
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,6 +18,8 @@ from typing import NamedTuple
 
 from holdfast.plurals import count_of
 from holdfast.transcripts.transcript import Transcript
+
+_PLACE_IN_FILE = re.compile(r"(?:, [a-z]+ \d+)+\Z")  # "a.jsonl, line 3"
 
 EventIds = tuple[str, ...]  # of one event; a copy of the event has at least one of them
 
@@ -116,7 +119,7 @@ def _requests_by_file(dialogs: Sequence[TurnEvents]) -> dict[str, list[int]]:
     by_file: dict[str, list[int]] = {}
     for number, dialog in enumerate(dialogs):
         if dialog.digests:
-            by_file.setdefault(dialog.source.rpartition(", ")[0], []).append(number)
+            by_file.setdefault(_PLACE_IN_FILE.sub("", dialog.source), []).append(number)
     requests: dict[str, list[int]] = {}
     for file, numbers in by_file.items():
         beginnings = {digest for n in numbers for digest in dialogs[n].digests[:-1]}

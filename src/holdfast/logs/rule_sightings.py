@@ -316,11 +316,7 @@ def _offer_of_call(call: ToolCall) -> str:
     return offer_in(question) or f"{question.rstrip('?').strip()}."
 
 
-# a block of code or output, and the line before it
-_FENCED = re.compile(
-    r"(?P<before>[^\n]*\n)?^[ \t]*(?P<fence>```|~~~)[^\n]*\n.*?^[ \t]*(?P=fence)[ \t]*$",
-    re.MULTILINE | re.DOTALL,
-)
+_FENCE = re.compile(r"[ \t]*(```|~~~)")  # begins or ends a block of code or output
 _ORDERS_BLOCK = re.compile(r"\b(?:run|execute|do|use|type|try)\b[^.?!]*:\s*\Z", re.IGNORECASE)
 
 
@@ -328,13 +324,21 @@ def _without_quoted_lines(text: str) -> str:
     """Returns a message without what it quotes, unless it has nothing else: lines that begin with
     `>`, and blocks of output. A block stays if the line before it orders to run it.
     """
-
-    def blank(block: re.Match[str]) -> str:
-        before = block["before"] or ""
-        return block[0] if _ORDERS_BLOCK.search(before) else before
-
-    words = _FENCED.sub(blank, text)
-    lines = [line for line in words.splitlines() if not line.startswith(">")]
+    kept: list[str] = []
+    block: list[str] = []  # the lines of a block that has not ended yet
+    for line in text.splitlines():
+        fence = _FENCE.match(line)
+        if block:
+            block.append(line)
+            if fence and fence[1] == line.strip() == block[0].strip()[:3]:
+                is_ordered = kept and _ORDERS_BLOCK.search(kept[-1][-MAX_QUOTE_CHARACTERS:])
+                kept += block if is_ordered else ()
+                block = []
+        elif fence:
+            block = [line]
+        else:
+            kept.append(line)
+    lines = [line for line in (*kept, *block) if not line.startswith(">")]
     return "\n".join(lines) if any(map(str.strip, lines)) else text
 
 

@@ -19,10 +19,10 @@ from holdfast.measures.agent_acts.command_edits import edits_by_command, side_ef
 from holdfast.measures.agent_acts.command_readings import Reading, ShellCommand
 from holdfast.measures.agent_acts.file_edits import FileEdit
 from holdfast.measures.agent_acts.git_branches import (
-    MAY_CHANGE_BRANCH,
     branch_after,
     branch_in,
-    has_failed,
+    leaves_branch,
+    may_change_branch,
     pushed_branches_in,
     pushes_current_branch,
 )
@@ -144,26 +144,66 @@ def _actions(
         if not script:
             yield replace(_action_of_tool(call, position, written), branch=branch)
             continue
+        branches = _Branches(branch)
         for action in _actions_of_script(script, call, position, earlier, written):
-            yield replace(action, branch=branch)
-            if not action.command.is_elsewhere:
-                branch = branch_after(action.command.arguments, branch)
+            yield replace(action, branch=branches.before(action, call))
             words = action.command.arguments
             reader = "" if _reads_files(words) else words[0]
-        branch = _branch_shown_by(script, call.result, branch)
+        branch = branches.after_script(script, call.result)
 
 
-def _branch_shown_by(script: str, result: str, branch: str) -> str:
-    """Returns the branch that is checked out after a script, by its output.
+class _Branches:
+    """The branch of Git that is checked out, while the actions of a script are gone through.
 
     Args:
-        branch: the one that its commands check out; "" if that is not known.
+        name: the one before the script; "" if that is not known.
     """
-    if "git" not in script:
-        return branch
-    if shown := branch_in(script, result):
-        return shown
-    return "" if MAY_CHANGE_BRANCH.search(script) and has_failed(result) else branch
+
+    def __init__(self, name: str) -> None:
+        self._first = self._name = name
+        self._is_of_others = False  # whether a command of Git's may be for another repository
+
+    def before(self, action: Action, call: ToolCall) -> str:
+        """Returns the branch before an action, and takes note of the one after it."""
+        words = action.command.arguments
+        if action.command.is_elsewhere:
+            return ""
+        if words[0] == "git" and _may_be_in_another_repository(action, call):
+            self._is_of_others = True
+            if branch_after(words, self._name) != self._name:
+                self._name = ""
+            return ""
+        before = self._name
+        self._name = branch_after(words, before)
+        return before
+
+    def after_script(self, script: str, result: str) -> str:
+        """Returns the branch after the script, whose output may name it."""
+        if "git" not in script:
+            return self._name
+        if shown := branch_in(script, result):
+            return "" if self._is_of_others and shown != self._name else shown
+        has_changed = self._name != self._first
+        return "" if has_changed and leaves_branch(result) else self._name
+
+
+def _may_be_in_another_repository(action: Action, call: ToolCall) -> bool:
+    """Whether a command of Git's may run in another repository or work tree than the session's."""
+    folder = action.folder
+    for reading in action.command.readings:
+        if reading.words[:2] == ("git", "-C") and len(reading.words) > 2:
+            folder = posixpath.join(folder, reading.words[2])
+        if any(word.startswith(("--git-dir", "--work-tree")) for word in reading.words[1:3]):
+            return True
+    if re.search("work-?tree", folder):
+        return True
+    if not is_absolute(folder):
+        return posixpath.normpath(folder).startswith("..")
+    roots = filter(None, (call.first_folder, call.folder))
+    return bool(call.folder) and not any(
+        folder == root or folder.startswith(f"{root}/") or root.startswith(f"{folder.rstrip('/')}/")
+        for root in roots
+    )
 
 
 class CurrentBranch:
@@ -188,13 +228,12 @@ class CurrentBranch:
 
 def branch_after_call(call: ToolCall) -> str:
     """Returns the branch of Git that is checked out after a call; "" if that is not known."""
-    branch = call.branch
+    branches = _Branches(call.branch)
     script = script_of(call)
-    if MAY_CHANGE_BRANCH.search(script):
+    if may_change_branch(script) or ("git" in script and branch_in(script, call.result)):
         for action in _actions([call], (), {}):
-            if not action.command.is_elsewhere:
-                branch = branch_after(action.command.arguments, branch)
-    return _branch_shown_by(script, call.result, branch)
+            branches.before(action, call)
+    return branches.after_script(script, call.result)
 
 
 def _action_of_tool(call: ToolCall, position: int, written: dict[str, str]) -> Action:

@@ -11,7 +11,10 @@ import re
 # --- Texts in quotation marks, and the comments of languages
 
 # """a""", '''a''', "a", 'a' and `a`; a backslash escapes a mark
-_TEXTS = r"""\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"""
+_TEXTS = (
+    r"""\"{3}.*?\"{3}|'{3}.*?'{3}"""
+    r"""|(?<!\\)(?:"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'|`(?:\\.|[^`\\])*+`)"""
+)
 # /* a */; the text may begin within one, as in " * a\n */"
 _STARS = r"/\*.*?(?:\*/|\Z)|\A(?:[ \t]*\*(?=[\s/])[^\n]*(?:\n|\Z))+"
 _SLASHES = rf"//[^\n]*|{_STARS}"  # // a

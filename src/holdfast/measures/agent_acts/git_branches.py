@@ -14,17 +14,15 @@ from holdfast.measures.agent_acts.path_globs import may_be_folder
 
 DETACHED = "HEAD"  # in place of a name, if no branch is checked out
 # commands after which another branch may be checked out, or the branch may have another name
-MAY_CHANGE_BRANCH = re.compile(
-    r"\bgit\b.*\b(?:switch|checkout|branch|init|clone|bisect|worktree)\b|\bgh\b.*\bcheckout\b",
-    re.DOTALL,
-)
+_CHANGES_BRANCH = re.compile(r"\b(?:switch|checkout|branch|init|clone|bisect|worktree)\b")
 # by the command: the options whose value is the name of a new branch, and their letters
 _NEW_BRANCH = {
     "switch": {"--create": "c", "--force-create": "C", "--orphan": ""},
     "checkout": {"--new": "b", "--reset": "B", "--orphan": ""},  # the long names are our own
 }
 _RENAMES = ("-m", "-M", "--move")
-_REVISION = re.compile(r"[0-9a-f]{7,40}|HEAD\b.*|.*[~^@]\d*|v?\d+(?:\.\d+)+")
+_REVISION = re.compile(r"[0-9a-f]{7,40}|HEAD\b.*|.*[~^@]\d*")
+_VERSION = re.compile(r"v?\d+(?:\.(?:\d+|x))+")
 _PUSH_OPTIONS = {"--push-option": "o", "--repo": "", "--receive-pack": "", "--exec": ""}
 _CURRENT = ("HEAD", "@")
 
@@ -39,10 +37,11 @@ _CHECKED_OUT = re.compile(
     re.MULTILINE,
 )
 _PUSHED = re.compile(
-    r"^[ \t]*(?:[*+!=-][ \t]+)?(?:\[[^\]\n]+\]|[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,})[ \t]+\S+[ \t]+->"
+    r"^[ \t]*(?:[*+!=-][ \t]+)?(?:\[[^\]\n]+\]|[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,})[ \t]+(\S+)[ \t]+->"
     r"[ \t]+(\S+)",
     re.MULTILINE,
 )
+_RESTORED = re.compile(r"^Updated \d+ paths? from ", re.MULTILINE)
 _FAILED = re.compile(r"^(?:fatal|error): ", re.MULTILINE)
 # commands that print nothing but the name of the branch
 _SHOWS_BRANCH = re.compile(
@@ -58,8 +57,12 @@ def commit_branches_in(output: str) -> list[str]:
 
 
 def pushed_branches_in(output: str) -> list[str]:
-    """Returns the branches of the server that Git reports to have pushed to, or tried to."""
-    return _PUSHED.findall(output)
+    """Returns the branches of the server that Git reports to have pushed to, or tried to.
+
+    `main -> origin/main` is a line of a fetch or a pull.
+    """
+    pairs = _PUSHED.findall(output)
+    return [target for source, target in pairs if not target.endswith(f"/{source}")]
 
 
 def branch_in(script: str, output: str) -> str:
@@ -83,12 +86,17 @@ def branch_in(script: str, output: str) -> str:
     return next((name for name in found.groupdict().values() if name), DETACHED)
 
 
-def has_failed(output: str) -> bool:
-    """Whether a command of Git's reports that it failed."""
-    return _FAILED.search(output) is not None
+def leaves_branch(output: str) -> bool:
+    """Whether a command of Git's may not have changed the branch: it failed, or restored files."""
+    return _FAILED.search(output) is not None or _RESTORED.search(output) is not None
 
 
 # --- What commands do
+
+
+def may_change_branch(script: str) -> bool:
+    """Whether a script may check out or rename a branch, for a quick look."""
+    return ("git" in script or "gh " in script) and _CHANGES_BRANCH.search(script) is not None
 
 
 def branch_after(words: Sequence[str], branch: str) -> str:
@@ -127,7 +135,11 @@ def _branch_after_checkout(name: str, words: Sequence[str], branch: str) -> str:
         return target.partition("/")[2]
     if target == "-":
         return ""
-    if name == "checkout" and (target == "." or not may_be_folder(target)):
+    if name == "switch":  # takes no files, and other revisions only with `--detach`
+        return target
+    if _VERSION.fullmatch(target):  # a tag, or a branch
+        return ""
+    if target.endswith(("/", ".")) or not may_be_folder(target):
         return branch  # a file
     return DETACHED if _REVISION.fullmatch(target) else target
 

@@ -15,8 +15,8 @@ from holdfast.measures.agent_acts.program_effects import ProgramEffects
 from holdfast.measures.agent_acts.quoted_code import without_quoted_code
 
 _FILE = "program.js"  # a name by which the language is known
-_TEXT = r"""\s*(?P<quote>['"`])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)"""
-_LITERAL = re.compile(_TEXT)
+_LITERAL = re.compile(r"""(?P<quote>['"`])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)""")
+_TEXT = rf"\s*{_LITERAL.pattern}"
 
 # fs.writeFileSync('a.txt', ...), and fs.rename('a.txt', 'b.txt')
 _WRITES_FILE = re.compile(
@@ -27,7 +27,7 @@ _COPIES_FILE = re.compile(r"\b(?:copyFile|rename|cp)(?:Sync)?\([^,]+," + _TEXT)
 
 # execSync('git push'), cp.exec('git push'), spawn('git', ['push'])
 _RUNS = re.compile(
-    r"(?:(?P<object>[\w$]+|\))\s*\.\s*|(?<![\w$.]))"
+    r"(?:(?P<object>(?<![\w$])[\w$]++|\))\s*\.\s*|(?<![\w$.]))"
     r"(?P<function>exec|execSync|spawn|spawnSync|execFile|execFileSync|execa|Deno\.Command)\("
     + _TEXT
 )
@@ -37,7 +37,7 @@ _RUNS_LIST = re.compile(r"\bBun\.spawn(?:Sync)?\(\s*(?:\{\s*cmd:\s*)?\[([^\]]*)\
 # `exec` is also a method of databases and regular expressions: here, it is one of a module
 _MODULE = r"""['"](?:node:)?(?:child_process|shelljs|execa)['"]"""
 _IMPORTED = re.compile(
-    rf"(?P<required>[\w$]+)\s*=\s*(?:await\s+)?(?:require|import)\(\s*{_MODULE}"
+    rf"(?P<required>(?<![\w$])[\w$]++)\s*+=\s*(?:await\s+)?(?:require|import)\(\s*{_MODULE}"
     rf"|import\s+(?:\*\s+as\s+)?(?P<imported>[\w$]+)\s+from\s+{_MODULE}"
 )
 _REQUIRED_HERE = re.compile(rf"(?:require|import)\(\s*{_MODULE}\s*\)\s*\.\s*\Z")

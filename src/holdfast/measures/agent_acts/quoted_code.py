@@ -13,8 +13,8 @@ _SCRIPT_FILES = ("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts")
 # In these languages, ' is around a single character, or begins the name of a lifetime. In C#, texts
 # with holes begin with $", and those without escapes with @".
 _CHARACTER_FILES = tuple("java c h cc cpp cxx hpp cs go rs swift kt kts scala dart".split())
-_QUOTED = r'"(?:\\.|[^"\\\n])*"'
-_QUOTED_SINGLY = r"'(?:\\.|[^'\\\n])*'"
+_QUOTED = r'(?<!\\)"(?:\\.|[^"\\\n])*+"'
+_QUOTED_SINGLY = r"(?<!\\)'(?:\\.|[^'\\\n])*+'"
 _TRIPLE_QUOTED = r'"{3}.*?"{3}'
 _PREFIX = r"(?P<prefix>[rRbBuU]?[fF]?[rR]?)"  # of a text in Python, as in f"{x}"
 _QUOTED_IN_PYTHON = (
@@ -31,7 +31,7 @@ _QUOTED_IN_PART_OF_PYTHON = (
 _QUOTED_IN_SCRIPT = rf"(?<!/)(?<!/\[)(?:{_QUOTED}|(?<!\w){_QUOTED_SINGLY})"
 _QUOTED_BY_SUFFIX = {
     **dict.fromkeys(_PYTHON_FILES, _QUOTED_IN_PYTHON),
-    **dict.fromkeys(_SCRIPT_FILES, rf"{_QUOTED_IN_SCRIPT}|`(?:\\.|[^`\\])*`"),
+    **dict.fromkeys(_SCRIPT_FILES, rf"{_QUOTED_IN_SCRIPT}|(?<!\\)`(?:\\.|[^`\\])*+`"),
     **dict.fromkeys(
         _CHARACTER_FILES,
         rf"(?:\$?@|@\$)\"[^\"]*\"|\$?(?:{_TRIPLE_QUOTED}|{_QUOTED})|'(?:\\.|[^'\\\n])'",
@@ -45,7 +45,7 @@ _OF_CSS = (
 )
 # a query, as in "select now() from a"
 _QUERY = re.compile(
-    r"\A\W*(?:select\s+(?!from\b).+?\sfrom\s+\w|insert\s+into\s|update\s.+?\sset\s.+?="
+    r"\A\W*(?:select\s++(?!from\b).+?\sfrom\s+\w|insert\s+into\s|update\s(?>.+?\sset\s).+?="
     r"|delete\s+from\s|create\s+(?:table|view|(?:unique\s+)?index|trigger)\s|alter\s+table\s"
     r"|with\s+\w+\s+as\s*\()",
     re.IGNORECASE | re.DOTALL,

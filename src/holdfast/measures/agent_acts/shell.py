@@ -528,12 +528,14 @@ def known_output(words: Sequence[str], text: str | None) -> str | None:
         return text
     if program in ("printf", "echo"):
         lines = [*words[1:]]
+        options = ""
         while program == "echo" and lines and _OPTION_OF_ECHO.fullmatch(lines[0]):
-            lines.pop(0)
+            options += lines.pop(0)
         if any(map(_UNKNOWN_TEXT.search, lines)):
             return None
         text = _formatted(lines) if program == "printf" else " ".join(lines)
-        return text.replace("\\n", "\n").replace("\\t", "\t")
+        text = text.replace("\\n", "\n")
+        return text.replace("\\t", "\t") if program == "printf" or "e" in options else text
     return None
 
 

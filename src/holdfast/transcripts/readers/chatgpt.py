@@ -59,7 +59,7 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
     role = at(message, "author", "role")
     recipient = str(at(message, "recipient") or "all")
     if role == "assistant" and recipient != "all":  # the recipient is a tool
-        return message_events("assistant", "", [ToolCall(str(recipient), {"input": text})])
+        return message_events("assistant", "", [ToolCall(recipient, {"input": text})])
     if role == "system" and not text:
         return []
     events = read_message({"role": role, "content": text})
