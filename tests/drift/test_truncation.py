@@ -25,7 +25,7 @@ from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.records import read_run
 from holdfast.records.drift_summary import ScoresAroundSummary
-from holdfast.report.context_section import CURE, survival_lines, truncation_lines
+from holdfast.report.context_section import RAISE_CONTEXT, survival_lines, truncation_lines
 from holdfast.report.next_step import next_step
 from holdfast.report.terminal import table
 from holdfast.report.wording import plain
@@ -92,7 +92,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measure):
     assert all(line in text for line in (loss, totals, recall_line, meaning_line))
     assert "drifts" not in text and "100% on probes in round 5" in text
     assert results_of(run).findings.stability.series.rounds == 5, "the outcome is of these rounds"
-    assert CURE in next_step(results_of(run))
+    assert RAISE_CONTEXT in next_step(results_of(run))
     truncation = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
     assert truncation["verdict"] == "prompt lost" and set(truncation["from_round"].values()) == {6}
     record = as_json(run)[0]
@@ -109,7 +109,7 @@ def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measure):
     cut = truncation_of(read_series(run)[0])
     assert cut.verdict == "prompt kept" and cut.canary_after.mean == 1
     assert "round 6" in truncation_lines(read_series(run))[0]
-    assert CURE not in next_step(results_of(run))
+    assert RAISE_CONTEXT not in next_step(results_of(run))
 
 
 @pytest.mark.slow
