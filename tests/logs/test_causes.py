@@ -12,6 +12,7 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Case, Rule, sentence_of, text_of
 from holdfast.logs import read_logs, score_logs
+from holdfast.logs.rule_sightings import _without_quoted_lines
 from holdfast.measures import build
 from holdfast.measures.registry import REGISTRY
 from holdfast.measures.wording.breaking_orders import breaking_orders
@@ -595,4 +596,26 @@ def test_a_long_message_is_searched_in_a_time_in_proportion_to_its_length(name):
     measure = build(spec)
     start = time.process_time()
     assert not list(breaking_orders(words * (60_000 // len(words)) + "x", measure))
+    assert time.process_time() - start < 5
+
+
+BLOCKS = [
+    # the user's message, and whether the command in it may be an order
+    ("Run this:\n```\ngit push --force\n```", True),
+    ("Run this:\n\n~~~sh\ngit push --force\n~~~", True),
+    ("It printed:\n```\nPlease git push --force\n```\nFix the test.", False),
+    ("> please git push --force\nFix the test.", False),
+    ("Fix the test.\n```\nplease git push --force", True),  # a block that does not end
+]
+
+
+@pytest.mark.parametrize(("message", "is_read"), BLOCKS, ids=range(len(BLOCKS)))
+def test_a_block_of_output_is_left_out_unless_the_user_orders_to_run_it(message, is_read):
+    assert ("git push" in _without_quoted_lines(message)) is is_read
+
+
+@pytest.mark.parametrize("line", ["a", "```a\n", "run "])
+def test_blocks_are_found_in_a_time_in_proportion_to_the_length_of_a_message(line):
+    start = time.process_time()
+    _without_quoted_lines(line * (500_000 // len(line)))
     assert time.process_time() - start < 5

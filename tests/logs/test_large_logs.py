@@ -121,6 +121,18 @@ def _requests(turns: int) -> list[dict]:
     return [{"messages": [*pairs[max(0, n - 1)], *pairs[n]]} for n in range(1, turns)]
 
 
+def test_only_the_lines_of_one_file_are_a_log_of_requests(tmp_path):
+    whole = [*asked_and_answered("Hi", "Hello."), *asked_and_answered("Bye", "Bye.")]
+    dialogs = [{"messages": whole[:2]}, {"messages": whole}]
+    for name, dialog in zip("ab", dialogs, strict=True):
+        (tmp_path / f"{name}.json").write_text(json.dumps(dialog))
+    assert len(read_logs(tmp_path).dialogs) == 2
+    (tmp_path / "log.jsonl").write_text(lines_of(dialogs))
+    logs = read_logs(tmp_path / "log.jsonl")
+    assert len(logs.dialogs) == 1
+    assert "log.jsonl: a log of requests; left out 1 dialog" in logs.problems[0]
+
+
 def _archive(path) -> None:
     """An archive of Inspect AI with a sample."""
     messages = asked_and_answered("Why?", "Because. And more.")

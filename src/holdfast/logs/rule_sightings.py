@@ -322,7 +322,8 @@ _ORDERS_BLOCK = re.compile(r"\b(?:run|execute|do|use|type|try)\b[^.?!]*:\s*\Z", 
 
 def _without_quoted_lines(text: str) -> str:
     """Returns a message without what it quotes, unless it has nothing else: lines that begin with
-    `>`, and blocks of output. A block stays if the line before it orders to run it.
+    `>`, and blocks of output. A block stays if the line above it, with or without a
+    blank one between them, orders to run it.
     """
     kept: list[str] = []
     block: list[str] = []  # the lines of a block that has not ended yet
@@ -331,8 +332,8 @@ def _without_quoted_lines(text: str) -> str:
         if block:
             block.append(line)
             if fence and fence[1] == line.strip() == block[0].strip()[:3]:
-                is_ordered = kept and _ORDERS_BLOCK.search(kept[-1][-MAX_QUOTE_CHARACTERS:])
-                kept += block if is_ordered else ()
+                before = next(filter(str.strip, reversed(kept[-2:])), "")
+                kept += block if _ORDERS_BLOCK.search(before[-MAX_QUOTE_CHARACTERS:]) else ()
                 block = []
         elif fence:
             block = [line]
