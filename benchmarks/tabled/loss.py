@@ -99,7 +99,10 @@ def lost_sentences() -> str:
             continue
         every = _group(model, Grouping.ALL, "")
         assert every is not None
-        sentences = [f"In {dialogs} work dialogs with `{name}`, {_change(model, every)}."]
+        sentences = [
+            f"In {dialogs} dialogs in which a user gives `{name}` one task after another,"
+            f" {_change(model, every)}."
+        ]
         recall = next((row for row in model.recall if not row.kind), None)
         if recall is not None and _lies_below(recall.stated_last, recall.stated_first):
             sentences.append("Asked for its rules, it states clearly fewer of them at the end.")

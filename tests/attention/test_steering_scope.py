@@ -16,7 +16,7 @@ import accelerate
 import pytest
 import torch
 import transformers
-from cache_kinds import STATES
+from cache_kinds import RECURRENT
 from fast_set import only_fast
 from test_attention import hugging_face, prompts
 from tiny import DEVICE, GPTJ, SHAPE, chat, model, tokenizer
@@ -698,7 +698,7 @@ ZAMBA2 = {
 
 @pytest.mark.parametrize("kind", ("jamba", "qwen3_next", "bamba", "lfm2", "zamba2"))
 def test_heads_of_layers_without_attention_are_refused_by_name(kind):
-    options, layers = {**STATES, "zamba2": ZAMBA2}[kind], () if kind == "zamba2" else (1,)
+    options, layers = {**RECURRENT, "zamba2": ZAMBA2}[kind], () if kind == "zamba2" else (1,)
     hf_model, (ids, _, span) = hugging_face(kind, **options), prompts()
     with holdfast.steering(hf_model, span, [SPLIT]):
         on_all_heads = logits(hf_model, ids)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 from cache_kinds import (
-    EXPERTS,
     FAMILIES,
-    KINDS,
-    STATES,
-    double,
+    RECURRENT,
+    TWO_EXPERTS,
+    WINDOWED,
+    model_in_float64,
 )
 from fast_set import only_fast
 from tiny import GPTJ, chat, model
@@ -39,7 +39,7 @@ METHODS = {
     "guidance": (Guidance(2.0), Boost(2)),
 }
 GREEDY = Sampling(temperature=0, max_new_tokens=10)
-TRACED = (*KINDS, "qwen3_next", "lfm2", "bamba", "falcon_h1", "jamba", "gptj", "gpt_neox")
+TRACED = (*WINDOWED, "qwen3_next", "lfm2", "bamba", "falcon_h1", "jamba", "gptj", "gpt_neox")
 
 
 @pytest.fixture(autouse=True)
@@ -82,9 +82,9 @@ def dialogs(tiny):
     }
 
 
-@pytest.mark.parametrize("kind", only_fast((*KINDS, *STATES), "gemma3_text", "lfm2"))
+@pytest.mark.parametrize("kind", only_fast((*WINDOWED, *RECURRENT), "gemma3_text", "lfm2"))
 def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
-    tiny = double(kind)
+    tiny = model_in_float64(kind)
     assert tiny.reuses_cache
     assert tiny.steerable == (kind not in ("mamba", "mamba2"))
     assert tiny.runner.supports_chunked_prefill == (kind not in WHOLE)
@@ -92,7 +92,7 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     talks = dialogs(tiny)
     batched = turns(replace(tiny, batch_size=5).session(), talks)
     expected = turns(alone.session(), talks)
-    rounding = ROUNDING if kind in KINDS else IN_STATES
+    rounding = ROUNDING if kind in WINDOWED else IN_STATES
     for (request, reply), (_, expected_reply) in zip(batched, expected, strict=True):
         assert reply.token_ids == expected_reply.token_ids, request
         assert reply.prompt_ids == expected_reply.prompt_ids
@@ -104,13 +104,13 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
         assert totals[0] <= totals[1]
     else:
         # after a reply that methods treat separately, keys of the prompt remain and states do not
-        assert totals[0] < totals[1] * (0.5 if kind in KINDS else 0.6)
+        assert totals[0] < totals[1] * (0.5 if kind in WINDOWED else 0.6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", (*KINDS, *STATES))
+@pytest.mark.parametrize("kind", (*WINDOWED, *RECURRENT))
 def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
-    tiny = double(kind)
+    tiny = model_in_float64(kind)
     talk = chat("always talk about cheese", "the old town by the river " * 3)
     replies = [["bread and music", "the garden"], ["rain"]]
     values = []
@@ -122,12 +122,12 @@ def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
         requests = [Request(longer, methods, thread="t") for methods in ((), second)]
         scores = session.score_batch(requests, replies)
         values.append([value for score in scores for value in score.log_probabilities])
-    assert values[0] == pytest.approx(values[1], abs=1e-5 if kind in KINDS else 1e-3)
+    assert values[0] == pytest.approx(values[1], abs=1e-5 if kind in WINDOWED else 1e-3)
 
 
 def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length_of_the_cache():
     """Beyond `floor_scale`, Llama 4 scales queries by a position that it reads from the cache."""
-    scaled = {**KINDS["llama4_text"], "attn_scale": 4.0, "floor_scale": 24}
+    scaled = {**WINDOWED["llama4_text"], "attn_scale": 4.0, "floor_scale": 24}
     tiny = model("llama4_text", dtype="float64", **scaled)
     talks = [(n, chat("talk about cheese", "the garden " * n)) for n in (1, 6, 3, 6)]
     requests = [Request(talk, (), GREEDY, seed) for seed, talk in talks]
@@ -142,7 +142,7 @@ def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length
     "kind", only_fast(("mistral", "gemma3_text", "gpt_oss", "llama4_text"), "gpt_oss")
 )
 def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different_columns(kind):
-    tiny = double(kind)
+    tiny = model_in_float64(kind)
     rows = []
     for number, (length, first, last) in enumerate(
         ((90, 80, 88), (12, 2, 9), (47, 24, 36), (61, 3, 9), (33, 18, 31), (75, 60, 75))
@@ -175,7 +175,7 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
 @pytest.mark.parametrize("kind", only_fast(TRACED, *(FAMILIES & {*TRACED}), "gptj"))
 def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
     """A layer sees the tokens whose weights in transformers' own eager attention are not 0."""
-    options = (KINDS | STATES | {"gptj": GPTJ}).get(kind, {})
+    options = (WINDOWED | RECURRENT | {"gptj": GPTJ}).get(kind, {})
     tiny = model(kind, **options)
     requests = [
         Request(chat("always talk about cheese", "the garden " * n), METHODS[m], GREEDY, trace=True)
@@ -199,7 +199,8 @@ def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
 
 
 def test_a_row_is_traced_in_a_pass_of_its_own_beside_one_that_is_not():
-    tiny = double("lfm2")  # has states, so prompts of different lengths get separate passes
+    # has states, so prompts of different lengths get separate passes
+    tiny = model_in_float64("lfm2")
     traced = Request(chat("be kind", "hello there my friend"), (), GREEDY, trace=True)
     plain = Request(chat("be kind", "hi"), (), GREEDY)
     for requests in ([traced, plain], [plain, traced]):
@@ -220,7 +221,7 @@ def windows(slots):
 def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dialog(monkeypatch):
     # a mapped store has many columns, of which only those that are written take memory
     monkeypatch.setattr(slot_layers, "can_map", lambda device: False)
-    tiny, window = double("gemma2"), 16
+    tiny, window = model_in_float64("gemma2"), 16
     scheduler = Scheduler(tiny.runner, frozenset(), 8)
     decoder = scheduler.decoder
     for length in (20, 300, 150):
@@ -245,7 +246,7 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
 
 
 def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_early_ones():
-    tiny = double("gemma3_text")
+    tiny = model_in_float64("gemma3_text")
     session, alone = tiny.session(), replace(tiny, reuses_cache=False).session()
     talk = chat("talk about cheese", "the old town by the river " * 8)
     (first,), _ = (
@@ -268,11 +269,14 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
 
 
 def test_the_kinds_of_cache_and_masks_decide_whether_a_model_reuses_its_cache():
-    for kind in (*KINDS, *STATES):
-        layers = DynamicCache(config=double(kind).hf_model.config).layers
+    for kind in (*WINDOWED, *RECURRENT):
+        layers = DynamicCache(config=model_in_float64(kind).hf_model.config).layers
         assert {type(layer) for layer in layers} <= SLOT_LAYERS.keys()
     assert not model("bloom", n_layer=2, n_head=4).reuses_cache  # it does not ask for our masks
-    config = {"layer_types": ("linear_attention", "full_attention", "linear_attention"), **EXPERTS}
+    config = {
+        "layer_types": ("linear_attention", "full_attention", "linear_attention"),
+        **TWO_EXPERTS,
+    }
     assert not model("minimax", **config).reuses_cache  # it makes its own cache
     assert not model("bert").reuses_cache  # an encoder keeps nothing
     assert model("bert", is_decoder=True).reuses_cache

@@ -1,7 +1,7 @@
 """Blocks around `generate`: padded batches, and kinds of cache, against each row alone."""
 
 import pytest
-from cache_kinds import KINDS
+from cache_kinds import WINDOWED
 from fast_set import only_fast
 from tiny import chat, model
 
@@ -19,7 +19,7 @@ CACHES = {
     "kind", only_fast(["llama", "mistral", "gemma2", "gpt_oss", "qwen3"], "llama", "gpt_oss")
 )
 def test_rows_of_a_padded_batch_are_steered_as_each_alone_whatever_the_cache(kind, method):
-    tiny = model(kind, dtype="float64", **KINDS.get(kind, {}))
+    tiny = model(kind, dtype="float64", **WINDOWED.get(kind, {}))
     greedy = {"max_new_tokens": 10, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
 
     def replies(chats, **options):

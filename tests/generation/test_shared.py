@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from cache_kinds import FAMILIES, KINDS, STATES, double
+from cache_kinds import FAMILIES, RECURRENT, WINDOWED, model_in_float64
 from fast_set import only_fast
 from tiny import answer_all, chat, model
 
@@ -57,9 +57,9 @@ def test_turns_forward_only_new_tokens_and_replies_equal_those_without_sharing(n
             assert answer.state.cached >= len(whole) - 1
 
 
-@pytest.mark.parametrize("kind", only_fast((*KINDS, *STATES), *FAMILIES))
+@pytest.mark.parametrize("kind", only_fast((*WINDOWED, *RECURRENT), *FAMILIES))
 def test_every_kind_of_layer_gives_the_same_replies_as_without_sharing(kind):
-    tiny = double(kind)
+    tiny = model_in_float64(kind)
     answers = dialogs(tiny.session(long_lived=True), ())
     for answer in answers:
         alone = tiny.generate_batch([answer.chat.request])[0]
@@ -172,7 +172,7 @@ def first_and_later(tiny, methods, talks):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", only_fast(("llama", "mistral", "gemma2"), "llama"))
 def test_below_float32_a_request_is_computed_the_same_when_it_is_asked_again(kind, name):
-    tiny = model(kind, dtype="bfloat16", **KINDS.get(kind, {}))
+    tiny = model(kind, dtype="bfloat16", **WINDOWED.get(kind, {}))
     talks = [chat(SYSTEM, f"the old town and the {what}") for what in ("river", "garden")]
     for first, second in first_and_later(tiny, METHODS[name], talks):
         assert first[:2] == second[:2]  # bit for bit
@@ -182,7 +182,7 @@ def test_below_float32_a_request_is_computed_the_same_when_it_is_asked_again(kin
 def test_in_float32_a_prompt_is_forwarded_at_once():
     assert model(dtype="bfloat16").runner.splits_prompts
     assert not model(dtype="float32").runner.splits_prompts
-    states = model("qwen3_next", dtype="bfloat16", **STATES["qwen3_next"])
+    states = model("qwen3_next", dtype="bfloat16", **RECURRENT["qwen3_next"])
     assert not states.runner.splits_prompts  # they serve only prompts that are longer
 
 
