@@ -6,9 +6,11 @@ import math
 import random
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.records import Conversation, Run, open_run, to_line
 
+# of each prompt: id, category and text; then the question that probes it
 TEXTS = """
 pattern-upper | pattern | Write every reply in capital letters only, whatever you are asked.
 What is your favourite way to spend a Sunday?
@@ -43,9 +45,26 @@ What did you do last weekend?
 language-bilingual | language | Reply in French, then say the same in English in parentheses.
 What should I read next?
 """.split("\n")[1:-1]
-PROMPTS = [(*TEXTS[at].split(" | "), TEXTS[at + 1]) for at in range(0, len(TEXTS), 2)]
-HARD = {"pattern": 1.0, "multiple_choice": 0.5, "persona": 0.8, "memorization": 0.35}
-HARD |= {"language": 1.3}
+
+
+class Prompt(NamedTuple):
+    """A system prompt, and the question that probes it."""
+
+    id: str
+    category: str
+    text: str
+    question: str
+
+
+PROMPTS = [Prompt(*TEXTS[at].split(" | "), TEXTS[at + 1]) for at in range(0, len(TEXTS), 2)]
+# how fast the prompts of each category are lost
+HARD = {
+    "pattern": 1.0,
+    "multiple_choice": 0.5,
+    "persona": 0.8,
+    "memorization": 0.35,
+    "language": 1.3,
+}
 PLAIN = [
     "I would start with a walk by the river and see where the afternoon goes.",
     "That depends on the season, but I usually keep it simple: a book, a chair and some quiet.",
@@ -101,7 +120,7 @@ def conversation(
     agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
     strength = pairs.gauss(0, 0.6)
     draw = random.Random(f"text {seed} {number} {method} {empty_user}")
-    hard = HARD[agent[1]]
+    decay = DECAY[method] * HARD[agent.category] * (0.45 if empty_user else 1.0)
     turns, probes = [], []
 
     def text(category: str | None, is_kept: bool) -> str:
@@ -110,46 +129,84 @@ def conversation(
         return draw.choice(KEPT[category]) if is_kept and category else draw.choice(PLAIN)
 
     for round in range(1, rounds + 1):
-        fade = DECAY[method] * hard * (0.45 if empty_user else 1.0)
-        keep = 1 / (1 + math.exp(-(3.4 + strength - 3.0 * fade * (round - 1))))
-        take = 0.0 if empty_user else max(0.0, 0.35 * (1 - keep))
+        chance_kept = 1 / (1 + math.exp(-(3.4 + strength - 3.0 * decay * (round - 1))))
+        chance_adopted = 0.0 if empty_user else max(0.0, 0.35 * (1 - chance_kept))
         mass = (0.15 if method == "none" else 0.31) * round**-0.65 * draw.uniform(0.85, 1.15)
-        is_kept, is_adopted = draw.random() < keep, draw.random() < take
-        stability = {"kind": "stability", "question": agent[3], "reply": text(agent[1], is_kept)}
-        stability["score"] = round_score(draw, is_kept, agent[1] == "persona")
-        reasons = "12 of 40 letters are capitals; the first is ‘w’", "all 31 letters are capitals"
-        about = {"round": round, "probe": 0, "mass": mass}
-        probes.append({**about, **stability, "reason": reasons[is_kept]})
+        is_kept, is_adopted = draw.random() < chance_kept, draw.random() < chance_adopted
+        probes.append(
+            {
+                "round": round,
+                "probe": 0,
+                "mass": mass,
+                "kind": "stability",
+                "question": agent.question,
+                "reply": text(agent.category, is_kept),
+                "score": round_score(draw, is_kept, agent.category == "persona"),
+                "reason": (
+                    "all 31 letters are capitals"
+                    if is_kept
+                    else "12 of 40 letters are capitals; the first is ‘w’"
+                ),
+            }
+        )
         if not empty_user:
-            adoption = {"kind": "adoption", "question": user[3], "reply": text(user[1], is_adopted)}
-            adoption["score"] = round_score(draw, is_adopted, False)
-            reasons = "the reply is English (fr 0.00)", "follows the user’s instruction"
-            probes.append({**about, **adoption, "reason": reasons[is_adopted]})
+            probes.append(
+                {
+                    "round": round,
+                    "probe": 0,
+                    "mass": mass,
+                    "kind": "adoption",
+                    "question": user.question,
+                    "reply": text(user.category, is_adopted),
+                    "score": round_score(draw, is_adopted, False),
+                    "reason": (
+                        "follows the user’s instruction"
+                        if is_adopted
+                        else "the reply is English (fr 0.00)"
+                    ),
+                }
+            )
         if round == 1:
             user_text = draw.choice(STARTERS)
         else:
-            user_text = text(None if empty_user else user[1], draw.random() < 0.8)
-        user_turn = {"speaker": "user", "text": user_text, "stop_reason": "stop", "mass": None}
-        answer = {"speaker": "agent", "text": text(agent[1], draw.random() < keep), "mass": mass}
-        answer["stop_reason"] = "length" if draw.random() < 0.02 else "stop"
-        answer["divergence"] = 0.5  # as versions before 0.3 could measure it
-        turns += [{"round": round, **user_turn}, {"round": round, **answer}]
-    person = (
-        {"id": None, "category": None, "system_prompt": ""}
-        if empty_user
-        else {"id": user[0], "category": user[1], "system_prompt": user[2]}
-    )
+            user_text = text(None if empty_user else user.category, draw.random() < 0.8)
+        turns.append(
+            {
+                "round": round,
+                "speaker": "user",
+                "text": user_text,
+                "stop_reason": "stop",
+                "mass": None,
+            }
+        )
+        turns.append(
+            {
+                "round": round,
+                "speaker": "agent",
+                "text": text(agent.category, draw.random() < chance_kept),
+                "mass": mass,
+                "stop_reason": "length" if draw.random() < 0.02 else "stop",
+                "divergence": 0.5,  # as versions before 0.3 could measure it
+            }
+        )
     forwarded = 900 + 210 * rounds
     return {
         "method": method,
         "conversation": number,
-        "agent": {"id": agent[0], "category": agent[1], "system_prompt": agent[2]},
-        "user": person,
+        "agent": as_side(agent),
+        "user": as_side(None if empty_user else user),
         "turns": turns,
         "probes": probes,
         "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded},
         "seconds": round_seconds(draw),
     }
+
+
+def as_side(prompt: Prompt | None) -> dict:
+    """A speaker of a record; None is a user without a prompt."""
+    if prompt is None:
+        return {"id": None, "category": None, "system_prompt": ""}
+    return {"id": prompt.id, "category": prompt.category, "system_prompt": prompt.text}
 
 
 def as_json(run: Run) -> list[dict]:
@@ -170,12 +227,12 @@ def conversation_of(**fields) -> Conversation:
     return Conversation.model_validate(whole)
 
 
-def many_prompts(count: int) -> list[tuple[str, str, str, str]]:
+def many_prompts(count: int) -> list[Prompt]:
     """This many distinct prompts of the same kinds."""
     base = [PROMPTS[number % len(PROMPTS)] for number in range(count)]
     return [
-        (f"{name}-{number}", category, f"{text} ({number})", question)
-        for number, (name, category, text, question) in enumerate(base)
+        prompt._replace(id=f"{prompt.id}-{number}", text=f"{prompt.text} ({number})")
+        for number, prompt in enumerate(base)
     ]
 
 
