@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast import records
 from holdfast.drift.cases import Suite
+from holdfast.drift.concurrent_dialogs import hold_dialogs
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
@@ -25,7 +26,6 @@ from holdfast.drift.run_identity import (
     identity_of_others,
     known_identity,
 )
-from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import as_suite
 from holdfast.drift.two_models import session_of
@@ -163,7 +163,7 @@ class _Benchmark:
         async with session_of(self.model, self.cast.user_model) as engine:
             recorder = Recorder(batch, judges, engine, self.running.traces)
             concurrency = None if is_remote else self.settings.batch * replicas_of(engine)
-            await converse(
+            await hold_dialogs(
                 engine,
                 pairings,
                 methods,

@@ -15,7 +15,6 @@ from holdfast.measures.repeated_turns import repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import (
     Agent,
-    ContextSummary,
     Conversation,
     Participant,
     ProbeKey,
@@ -53,7 +52,9 @@ def probe_key_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbeKey:
     )
 
 
-def outcomes_of(number: int, question: ProbeQuestion, answer: DialogReply) -> list[ProbeOutcome]:
+def probe_outcomes_of(
+    number: int, question: ProbeQuestion, answer: DialogReply
+) -> list[ProbeOutcome]:
     """The outcomes of a probe in round `number`, one for each rule that it tests."""
     reply = answer.reply
     outcomes = list[ProbeOutcome]()
@@ -76,7 +77,7 @@ def _shared_fields(answer: DialogReply) -> dict[str, Any]:
         "mass": _mass(reply),
         "reasoning": reply.reasoning or None,
         "prompt_tokens": reply.billed.read if reply.billed else None,
-        "left_out": answer.rounds.first - 1 or None,
+        "left_out": answer.shown.first - 1 or None,
         "retries": len(reply.discarded) or None,
         "retry_failed": reply.retry_failed or None,
         "cut_at": answer.cut_at,
@@ -127,10 +128,7 @@ def conversation_of(
         ended=dialog.ended,
         unscored=tuple(sorted(results.unscored, key=order)),
         unanswered=tuple(sorted(results.unanswered, key=order)),
-        summaries=tuple(
-            ContextSummary(view=key.view, rounds=(key.first, key.before - 1), text=text)
-            for key, text in dialog.summaries.items()
-        ),
+        summaries=tuple(dialog.summaries),
         replayed=_replayed(pairing),
         canary=pairing.canary or None,
         scripted=Scripted(line=pairing.script.line) if pairing.script else None,

@@ -46,8 +46,8 @@ class ProbeQuestion:
         return self.rules[0]
 
     @property
-    def names(self) -> tuple[Any, ...]:
-        """Names that identify the question within its round, and seed the draw of the reply."""
+    def seed_names(self) -> tuple[Any, ...]:
+        """The names that identify the question within its round, and seed the draw of the reply."""
         rule = () if self.rule.id is None else (self.rule.id,)
         return (self.kind, *rule, self.index)
 
@@ -91,7 +91,7 @@ class Pairing:
             return self.all_probes
         return self.round_probes if settings.is_probed(number) else ()
 
-    def probed_rounds(self, settings: Settings) -> int:
+    def last_probed_round(self, settings: Settings) -> int:
         """The last round that is probed.
 
         A recorded dialog may be shorter than the settings say; "in-place" also probes after its
@@ -102,9 +102,9 @@ class Pairing:
         rounds = len(self.recorded.rounds) + (settings.probe_at == "in-place")
         return min(settings.rounds, rounds)
 
-    def replies(self, settings: Settings) -> int:
+    def num_replies(self, settings: Settings) -> int:
         """The number of turns and probes that a model answers, if the dialog does not end early."""
-        last = self.probed_rounds(settings)
+        last = self.last_probed_round(settings)
         probes = sum(len(self.probes_in(number, settings)) for number in range(1, last))
         probes += len(self.all_probes)
         if self.recorded is not None:

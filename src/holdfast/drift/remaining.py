@@ -15,7 +15,7 @@ def count_replies(
 ) -> int:
     """Counts the turns and probes of these conversations, if none of them ends early."""
     pairings = (draw_conversation(suite, settings, user_source, number) for number in numbers)
-    return sum(pairing.replies(settings) for pairing in pairings)
+    return sum(pairing.num_replies(settings) for pairing in pairings)
 
 
 def missing_numbers(
