@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
-from holdfast.drift.suite_file import NonEmptyText
+from holdfast.drift.suite_entries import NonEmptyText
 from holdfast.errors import UsageError, shortened
 from holdfast.files import read_json_lines
 from holdfast.measures import Measure, build
