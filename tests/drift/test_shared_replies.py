@@ -67,7 +67,7 @@ def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
             assert len({probe["reply"] for probe in entries}) == 1
             expected = [1.0, float(number < 3), float(number < 2)]
             assert [probe["score"] for probe in entries] == expected
-    replies = count_replies(suite_of(*TOGETHER), SETTINGS, None, range(4))
+    replies = count_replies(suite_of(*TOGETHER), SETTINGS, range(4))
     assert replies == 4 * (3 + 2 * 3 - 1)
 
 

@@ -23,7 +23,8 @@ dialog_requests    sends such chats to the model, with less of the dialog where 
 dialog_summaries   asks the model for summaries of what is left out
 two_models         an engine of two models that take turns
 prompt_rules       the rules of the prompt, for methods that remind the model of them
-probe_outcomes     scores the replies to probes; judges, by way of judge_answers, those that need a model
+probe_outcomes     scores the replies to probes; judges, those that a model has to score, whose
+                   answers judge_answers keeps
 dialog_records     dialogs -> records
 asking_baseline    asks the same probes without a prompt
 remaining          counts the work that is left; progress reports it

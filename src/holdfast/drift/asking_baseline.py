@@ -23,7 +23,6 @@ from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import as_suite
-from holdfast.drift.user_scripts import UserSource
 from holdfast.models.capabilities import require_chat_model
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
@@ -88,8 +87,8 @@ def ask_baseline(
     suite = as_suite(suite)
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
-    user_source, settings = prepare(model, suite, settings, cast.read())
-    baseline = _Baseline(model, suite, settings, user_source)
+    settings, cast = prepare(model, suite, settings, cast)
+    baseline = _Baseline(model, suite, settings, cast)
     judge_models = load_judges(suite, model, cast.judging)
     with open_run(folder, baseline.identity(about), about) as run:
         groups = batches(range(settings.conversations), settings.batch)
@@ -116,7 +115,7 @@ class _Baseline:
     model: ChatModel
     suite: Suite
     settings: Settings
-    user_source: UserSource | None
+    cast: Cast
 
     def identity(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """The facts that distinguish the baseline from others, for its manifest."""
@@ -124,7 +123,7 @@ class _Baseline:
         question_settings = {name: fields[name] for name in _QUESTION_SETTINGS}
         identity = {
             **identity_of_model(self.model),
-            **known_identity(self.suite, [UNSTEERED], question_settings, self.user_source),
+            **known_identity(self.suite, [UNSTEERED], question_settings, self.cast),
         }
         if "default_system_prompt" in about:  # version 0.2 asked with the template's default prompt
             identity["default_system_prompt"] = about["default_system_prompt"]
@@ -141,7 +140,7 @@ class _Baseline:
         async with self.model.session() as engine:
             for batch in pending:
                 pairings = [
-                    draw_conversation(self.suite, self.settings, self.user_source, number)
+                    draw_conversation(self.suite, self.settings, number, self.cast)
                     for number in batch.to_run
                 ]
                 began = time.monotonic()

@@ -65,7 +65,7 @@ class RecordedDialog:
 
 
 @dataclass(frozen=True)
-class Dialogs:
+class RecordedDialogs:
     """The dialogs of a file, in order."""
 
     name: str  # of the file
@@ -86,7 +86,7 @@ class _OpenCall(NamedTuple):
     id: str  # its id in the request
 
 
-def read_dialogs(path: Path | str) -> Dialogs:
+def read_dialogs(path: Path | str) -> RecordedDialogs:
     """Reads a file of dialogs.
 
     Raises:
@@ -94,7 +94,7 @@ def read_dialogs(path: Path | str) -> Dialogs:
     """
     path = Path(path)
     dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in values_in(path))
-    return Dialogs(path.name, sha256_of(path), dialogs)
+    return RecordedDialogs(path.name, sha256_of(path), dialogs)
 
 
 def values_in(path: Path) -> list[tuple[int, Any]]:

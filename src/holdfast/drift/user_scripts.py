@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints, ValidationError
 
-from holdfast.drift.recorded_dialogs import Dialogs, in_short, sha256_of, values_in
+from holdfast.drift.recorded_dialogs import in_short, sha256_of, values_in
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import ASSETS
 from holdfast.validation.pydantic_errors import StrictModel
@@ -59,9 +59,6 @@ class UserTurns:
     def shortest(self) -> Script:
         """The script with the fewest messages."""
         return min(self.scripts, key=lambda script: len(script.messages))
-
-
-UserSource = Dialogs | UserTurns  # where the user's messages come from, if no model writes them
 
 
 def read_user_turns(path: Path | str) -> UserTurns:
