@@ -19,9 +19,10 @@ from tiny import model
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
 from holdfast.drift.concurrent_dialogs import hold_dialog
 from holdfast.drift.dialog import Dialog
-from holdfast.drift.dialog_records import least_tokens, with_repetition
+from holdfast.drift.dialog_records import least_tokens
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.resolved_settings import user_prompt_of
+from holdfast.drift.turn_repetition import with_repetition
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.models.requests import Reply
 from holdfast.records import read_run

@@ -14,7 +14,7 @@ from holdfast import drift, report
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
-from holdfast.drift.cases import _content
+from holdfast.drift.cases import _fingerprinted
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import RecordsError, RequestFailed
 from holdfast.models.requests import Reply
@@ -110,7 +110,7 @@ def test_an_unanswered_probe_is_missing_for_every_rule(tmp_path):
 
 def plain_fingerprint(suite):
     """The fingerprint as it was before rules shared probes."""
-    content = {"starters": suite.starters, "cases": [_content(case) for case in suite.cases]}
+    content = {"starters": suite.starters, "cases": [_fingerprinted(case) for case in suite.cases]}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -222,7 +222,7 @@ def _disagreement(result: _ScoredTurn) -> Disagreement:
         label=_label_of(result.turn),
         score=None if result.score is None else result.score.value,
         reason=None if result.score is None else result.score.reason,
-        text=result.turn.shown,
+        text=result.turn.excerpt,
     )
 
 

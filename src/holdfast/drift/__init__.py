@@ -22,10 +22,11 @@ dialog             a conversation in progress, and the chat that each side sees
 dialog_requests    sends such chats to the model, with less of the dialog where it is too long
 dialog_summaries   asks the model for summaries of what is left out
 two_models         an engine of two models that take turns
-prompt_rules       the rules of the prompt, for methods that remind the model of them
+prompt_rules       the rules of the prompt, for methods that remind the model of them;
+                   rule_sentences finds where the prompt states them
 probe_outcomes     scores the replies to probes; judges, those that a model has to score, whose
                    answers judge_answers keeps
-dialog_records     dialogs -> records
+dialog_records     dialogs -> records; turn_repetition measures how much turns repeat
 asking_baseline    asks the same probes without a prompt
 remaining          counts the work that is left; progress reports it
 """

@@ -1,6 +1,6 @@
 """Builds the records of a dialog: its turns, the outcomes of its probes, and the conversation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.chat.default_prompts import common_length
@@ -9,9 +9,8 @@ from holdfast.drift.dialog import Dialog, DialogSide, ProcessedSequence
 from holdfast.drift.dialog_requests import DialogReply
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
+from holdfast.drift.turn_repetition import with_repetition
 from holdfast.generation.sampling import NO_CONTENT
-from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
-from holdfast.measures.repeated_turns import repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import (
     Agent,
@@ -107,14 +106,7 @@ def conversation_of(
         max_sequences: the most sequences that the engine forwarded at once, if memory was short.
     """
     pairing = dialog.pairing
-    positions: dict[tuple[str, str | None], int] = {}  # by the kind of probe and the rule
-    for probe in pairing.all_probes:
-        for rule in probe.rules:
-            positions.setdefault((probe.kind, rule.id), len(positions))
-
-    def order(probe: ProbeKey) -> tuple[int, int, int]:
-        return probe.round, positions[probe.kind, probe.rule], probe.probe
-
+    order = _probe_order(pairing)
     speakers = {"agent": pairing.agent, "user": pairing.user}
     return Conversation(
         method=method,
@@ -136,6 +128,15 @@ def conversation_of(
     )
 
 
+def _probe_order(pairing: Pairing) -> Callable[[ProbeKey], tuple[int, int, int]]:
+    """The key by which a record sorts probes: by round, then as the pairing lists the rules."""
+    positions: dict[tuple[str, str | None], int] = {}  # by the kind of probe and the rule
+    for question in pairing.all_probes:
+        for rule in question.rules:
+            positions.setdefault((question.kind, rule.id), len(positions))
+    return lambda probe: (probe.round, positions[probe.kind, probe.rule], probe.probe)
+
+
 def _replayed(pairing: Pairing) -> Replayed | None:
     """Says which recorded dialog was replayed, and whether the system prompt was its own."""
     recorded = pairing.recorded
@@ -148,40 +149,6 @@ def _replayed(pairing: Pairing) -> Replayed | None:
     else:
         prompt = "added"
     return Replayed(line=recorded.line, system_prompt=prompt)
-
-
-def with_repetition(
-    turns: Sequence[Turn], speakers: Mapping[str, Case | Persona | None]
-) -> list[Turn]:
-    """Adds to each turn how much of it repeats earlier turns (`measures.repeated_turns`).
-
-    If that is much, adds also how much repeats besides the phrases that its speaker was told to
-    say.
-    """
-    spoken = [(turn.speaker, turn.text) for turn in turns]
-    repeats = repetitions(spoken)
-    measured = [
-        turn.model_copy(update={"repeats": repeated})
-        for turn, repeated in zip(turns, repeats, strict=True)
-    ]
-    if not any(repeated.broken for repeated in repeats):
-        return measured
-    phrases = [_phrases_for(speakers.get(speaker), text) for speaker, text in spoken]
-    unprompted = repetitions(spoken, phrases)
-    return [
-        turn.model_copy(update={"repeats_unprompted": besides}) if repeated.broken else turn
-        for turn, repeated, besides in zip(measured, repeats, unprompted, strict=True)
-    ]
-
-
-def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
-    """The phrases that a speaker is told to say, and that may occur in the text."""
-    if speaker is None:
-        return []
-    phrases = phrases_in_prompt(speaker.system_prompt)
-    for rule in speaker.rules if isinstance(speaker, Case) else ():
-        phrases += [*phrases_of_measure(rule.measure, text), *rule.follows]
-    return phrases
 
 
 def _tokens(dialog: Dialog) -> Tokens:

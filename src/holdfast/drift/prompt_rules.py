@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Self
 
-from holdfast.drift.cases import Case, Rule, text_of
+from holdfast.drift.cases import Case, Rule
+from holdfast.drift.rule_sentences import text_of_rule
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import limit_search_time, matches
@@ -127,7 +128,7 @@ class CaseRules:
     @cached_property
     def _rules(self) -> list[Rule]:
         rules = (rule for rule in self.case.rules if self.kinds is None or rule.kind in self.kinds)
-        return [replace(rule, text=text_of(self.case, rule)) for rule in rules]
+        return [replace(rule, text=text_of_rule(self.case, rule)) for rule in rules]
 
     @cached_property
     def _scored(self) -> list[Rule]:

@@ -21,7 +21,7 @@ def check_examples(rule: Rule, location: str) -> None:
         if not (isinstance(score, Score) and score.keeps_rule == labelled.follows):
             field = "follows" if labelled.follows else "breaks"
             raise UsageError(
-                f"{location}: the reply {labelled.shown!r} under {field!r}"
+                f"{location}: the reply {labelled.excerpt!r} under {field!r}"
                 f" {_problem_of(score, labelled)}; correct the measure {rule.measure.name!r} or the"
                 " example."
             )
