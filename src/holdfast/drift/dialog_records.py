@@ -10,6 +10,7 @@ from holdfast.drift.dialog_requests import DialogReply
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.drift.turn_repetition import with_repetition
+from holdfast.errors import RequestFailed
 from holdfast.generation.sampling import NO_CONTENT
 from holdfast.models.requests import Reply
 from holdfast.records import (
@@ -22,9 +23,10 @@ from holdfast.records import (
     Scripted,
     Tokens,
     Turn,
+    Unanswered,
 )
 
-RECORDED_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
+_PROBE_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
 
 
 def turn_of(number: int, speaker: DialogSide, answer: DialogReply) -> Turn:
@@ -56,17 +58,23 @@ def probe_outcomes_of(
 ) -> list[ProbeOutcome]:
     """The outcomes of a probe in round `number`, one for each rule that it tests."""
     reply = answer.reply
-    outcomes = list[ProbeOutcome]()
+    outcomes: list[ProbeOutcome] = []
     for rule in question.rules:
         probe = ProbeReply(
             **dict(probe_key_of(number, question, rule)),
             question=question.question,
             reply=reply.text,
             **_shared_fields(answer),
-            stop_reason=(reply.stop_reason if reply.stop_reason in RECORDED_STOP_REASONS else None),
+            stop_reason=reply.stop_reason if reply.stop_reason in _PROBE_STOP_REASONS else None,
         )
         outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
     return outcomes
+
+
+def unanswered_of(number: int, question: ProbeQuestion, error: RequestFailed) -> list[Unanswered]:
+    """The outcomes of a probe whose request failed, one for each rule that it tests."""
+    keys = [dict(probe_key_of(number, question, rule)) for rule in question.rules]
+    return [Unanswered(**key, why=error.why, reason=str(error)) for key in keys]
 
 
 def _shared_fields(answer: DialogReply) -> dict[str, Any]:

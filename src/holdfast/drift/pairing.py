@@ -1,4 +1,8 @@
-"""Draws conversations: who talks with whom, how they begin, and which probes are asked."""
+"""Draws conversations: who talks with whom, how they begin, and which probes are asked.
+
+Every draw is seeded by the run's seed and the number of the conversation, so that conversation 7 is
+the same in a run of 8 conversations and in one of 200.
+"""
 
 import random
 from collections.abc import Sequence
@@ -165,22 +169,23 @@ def _draw_pair(
 ) -> tuple[Case, Case | None]:
     """Draws the cases of the agent and the user; the second is None if the suite has only one."""
     cases = suite.cases
+    # drawn also if they are not used, as the draws that follow depend on it
     agent = rng.choice(cases)
     if len(cases) == 1:
         return agent, None
     user = rng.choice([case for case in cases if case.id != agent.id])
-    if settings.pairs == "all":  # in the order of permutations
+    if settings.pairs == "in-turn":
+        agent = cases[number % len(cases)]
+        user = rng.choice([case for case in cases if case.id != agent.id])
+    elif settings.pairs == "balanced":
+        lap, position = divmod(number, len(cases))
+        distance = 1 + lap % (len(cases) - 1)
+        agent, user = cases[position], cases[(position + distance) % len(cases)]
+    elif settings.pairs == "all":  # in the order of permutations
         first, second = divmod(number % (len(cases) * (len(cases) - 1)), len(cases) - 1)
         if second >= first:
             second += 1
-        return cases[first], cases[second]
-    if settings.pairs == "in-turn":
-        agent = cases[number % len(cases)]
-        return agent, rng.choice([case for case in cases if case.id != agent.id])
-    if settings.pairs == "balanced":
-        lap, position = divmod(number, len(cases))
-        distance = 1 + lap % (len(cases) - 1)
-        return cases[position], cases[(position + distance) % len(cases)]
+        agent, user = cases[first], cases[second]
     return agent, user
 
 

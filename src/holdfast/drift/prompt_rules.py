@@ -188,11 +188,12 @@ def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings:
 
 
 def _refuse_unchecked_probes(methods: Iterable[Method], case: Case) -> None:
-    """Refuses methods that check replies if a rule's own probe asks for something else, because the
-    measurement would then hold the rule against replies that the method never checks.
+    """Refuses methods that check replies if a rule's `when` does not match its own probe.
+
+    The rule would then be measured in replies that the method never checks.
     """
     checking = [
-        each.name for each in methods if isinstance(each, NeedsRules) and each.reads_replies
+        method.name for method in methods if isinstance(method, NeedsRules) and method.reads_replies
     ]
     if not checking:
         return

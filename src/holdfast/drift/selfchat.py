@@ -20,12 +20,12 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.drift.dialog import AGENT_VIEW, USER_VIEW, Dialog, DialogSide
-from holdfast.drift.dialog_records import probe_key_of, probe_outcomes_of, turn_of
+from holdfast.drift.dialog_records import probe_outcomes_of, turn_of, unanswered_of
 from holdfast.drift.dialog_requests import DialogClient, DialogRequest
 from holdfast.drift.pairing import ProbeQuestion
 from holdfast.errors import PromptTooLong, RequestFailed
 from holdfast.models.event_loop import task_group
-from holdfast.records import Ended, Turn, Unanswered
+from holdfast.records import Ended, Turn
 from holdfast.records.conversation import SCRIPTED
 from holdfast.records.traces import TurnTrace
 
@@ -155,9 +155,7 @@ async def ask_probe(
     try:
         answer = await client.send(request)
     except RequestFailed as error:
-        for rule in question.rules:
-            key = dict(probe_key_of(number, question, rule))
-            dialog.probes.append(Unanswered(**key, why=error.why, reason=str(error)))
+        dialog.probes += unanswered_of(number, question, error)
         return error.why != "context"
     if answer.reply.stop_reason == "context":
         return False
