@@ -77,12 +77,11 @@ def run(
         The run as it is in the folder, with the records of earlier commands.
 
     Raises:
-        UsageError: the suite lacks something that the settings require, a method is given twice, or
-            a user model is combined with dialogs.
+        UsageError: the suite lacks something that the settings require, or a method is given twice.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: a model fails, or cannot apply a method, which is refused at once.
     """
-    methods_by_spec = _by_spec(methods)
+    methods_by_spec = _read_by_spec(methods)
     suite = as_suite(suite)
     settings, cast = prepare(model, suite, settings, cast)
     for methods_of_agent in methods_by_spec.values():
@@ -151,7 +150,7 @@ class _Benchmark:
         # a model that runs elsewhere limits the number of its requests itself
         is_remote = self.model.independent and self.cast.user_model is None
         async with session_of(self.model, self.cast.user_model) as engine:
-            recorder = Recorder(batch, judges, engine, self.running.traces)
+            recorder = _Recorder(batch, judges, engine, self.running.traces)
             concurrency = None if is_remote else self.settings.batch * replicas_of(engine)
             await hold_dialogs(
                 engine,
@@ -165,11 +164,11 @@ class _Benchmark:
 
 
 @dataclass
-class Recorder:
+class _Recorder:
     """Records the conversations of a batch, each as soon as its judges have answered.
 
-    The seconds of a record are those since the previous conversation ended, which is its share of
-    the total time.
+    The seconds of a record are those since the previous conversation ended, so that those of all
+    records add up to the time of the run.
     """
 
     batch: records.PendingBatch
@@ -208,7 +207,7 @@ def check_before_loading(
         UsageError: a method is given twice, or cannot work with these prompts or settings.
         AnotherRun: the folder holds another run, or something else.
     """
-    by_spec = _by_spec(methods)
+    by_spec = _read_by_spec(methods)
     for methods_of_agent in by_spec.values():
         check_with_rules(methods_of_agent, suite.cases, settings)
     final_settings = asdict(resolve_settings(suite, settings, cast))
@@ -216,7 +215,7 @@ def check_before_loading(
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
-def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
+def _read_by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
     """Parses each steering, and returns its methods by their spec; refuses one given twice."""
     by_spec: dict[str, tuple[Method, ...]] = {}
     for steering in map(read_methods, [methods] if isinstance(methods, str) else methods):

@@ -53,7 +53,7 @@ class CaseRules:
     @property
     def are_checkable(self) -> bool:
         """Whether at least one rule can be found broken."""
-        return bool(self._scored)
+        return bool(self._checked_rules)
 
     @property
     def has_checked_texts(self) -> bool:
@@ -105,7 +105,7 @@ class CaseRules:
     def _find_broken(self, user: str, reply: str, is_cut: bool) -> tuple[str, ...]:
         turn = AssistantTurn(reply, is_cut=is_cut)
         broken: list[str] = []
-        for rule in self._scored:
+        for rule in self._checked_rules:
             try:
                 is_broken = self._is_broken(rule, turn, user)
             except HoldfastError as error:
@@ -131,11 +131,12 @@ class CaseRules:
         return [replace(rule, text=text_of_rule(self.case, rule)) for rule in rules]
 
     @cached_property
-    def _scored(self) -> list[Rule]:
+    def _checked_rules(self) -> list[Rule]:
         return [rule for rule in self._rules if _is_checked_in_replies(rule)]
 
 
 def _is_checked_in_replies(rule: Rule) -> bool:
+    """Whether any reply can show that the rule is broken."""
     return rule.is_shown_by_turns and not rule.measure.of_turn
 
 
@@ -159,16 +160,14 @@ def check_in_dialogs(
 
     Raises:
         ModelError: the model cannot apply a method.
-        UsageError: a method checks replies, but no rule can be checked in a reply, or a probe does
-            not match its rule's `when`; a method chooses rules of a kind that no rule has; or the
-            settings leave out the messages that a method works on.
+        UsageError: a method does not suit the prompts or the settings (`check_with_rules`).
     """
     check_with_rules(methods, cases, settings)
     check(compile_methods(methods).without_retries.methods)
 
 
 def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings: Settings) -> None:
-    """The checks of `check_in_dialogs` that need no model.
+    """Refuses methods that do not suit these prompts or settings, whatever the model is.
 
     Raises:
         UsageError: a method checks replies, but no rule can be checked in a reply, or a probe does
@@ -210,6 +209,7 @@ def _refuse_unchecked_probes(methods: Iterable[Method], case: Case) -> None:
 
 
 def _refuse_checks_of_replies(methods: Iterable[Method]) -> None:
+    """Refuses methods that check replies, as no rule of the suite can be checked in them."""
     for method in methods:
         if isinstance(method, NeedsRules) and method.reads_replies:
             raise UsageError(

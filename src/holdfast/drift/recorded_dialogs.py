@@ -110,7 +110,8 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
+def _read_dialog(value: Any, line: int, where: str) -> RecordedDialog:
+    """Reads a value of the file; `where` names its line in messages."""
     fields = fields_of(value)
     try:
         prompt = system_prompt(fields.get("system"))
@@ -121,7 +122,7 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
     messages = _as_chat([*prompt, *events])
     system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
     spoken = [message for message in messages if message["role"] != "system"]
-    return RecordedDialog(number, "\n\n".join(system), _rounds_of(_turns_of(spoken), where), tools)
+    return RecordedDialog(line, "\n\n".join(system), _rounds_of(_turns_of(spoken), where), tools)
 
 
 def _messages_in(value: Any, where: str) -> list[Any]:
@@ -220,7 +221,7 @@ def _rounds_of(turns: Sequence[Message], where: str) -> tuple[RecordedRound, ...
             f"{where} begins with {in_short(first['content'])} by the {first['role']}; begin the "
             "dialog with a message of the user."
         )
-    starts = [at for at, turn in enumerate(turns) if turn["role"] == "user"]
+    starts = [position for position, turn in enumerate(turns) if turn["role"] == "user"]
     rounds = [
         RecordedRound(turns[start]["content"], tuple(turns[start + 1 : end]))
         for start, end in pairwise([*starts, len(turns)])
