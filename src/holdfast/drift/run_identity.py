@@ -7,7 +7,9 @@ from typing import Any
 from holdfast import records
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import JudgeName
+from holdfast.drift.recorded_dialogs import RecordedDialogs
 from holdfast.drift.settings import Cast, Settings
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel
 
@@ -57,11 +59,14 @@ def known_identity(
 
 def identity_of_user(cast: Cast) -> dict[str, Any]:
     """The dialogs or the user turns of a run, by name and fingerprint; {} if it has none."""
-    sources = {"dialogs": cast.dialogs, "user_turns": cast.user_turns}
+    files: dict[str, RecordedDialogs | UserTurns | None] = {
+        "dialogs": cast.dialogs,
+        "user_turns": cast.user_turns,
+    }
     return {
-        kind: {"name": source.name, "fingerprint": source.fingerprint}
-        for kind, source in sources.items()
-        if source is not None
+        kind: {"name": file.name, "fingerprint": file.fingerprint}
+        for kind, file in files.items()
+        if file is not None
     }
 
 
