@@ -57,29 +57,11 @@ def parse_suite(
     """
     document = _Document(source, read_yaml(text, source))
     contents = document.validate()
-    cases: list[Case] = []
     with _modules_in(folder if allow_code else None):
-        for number, entry in enumerate(contents.cases):
-            location = document.locate("cases", number)
-            if any(case.id == entry.id for case in cases):
-                raise UsageError(
-                    f"{location}: the id {entry.id!r} is taken by an earlier case; give every case"
-                    " its own."
-                )
-            rule_locations = [
-                document.locate("cases", number, "rules", index)
-                for index in range(len(entry.rules))
-            ] or [location]
-            case = _build_case(entry, location, rule_locations, allow_code=allow_code)
-            cases.append(case)
-            for rule, rule_location in zip(case.rules, rule_locations, strict=True):
-                if probed:
-                    _check_probed(rule, rule_location)
-                if check:
-                    check_examples(rule, rule_location)
+        cases = _build_cases(contents, document, allow_code=allow_code, check=check, probed=probed)
     return Suite(
         name=contents.name or name,
-        cases=tuple(cases),
+        cases=cases,
         starters=tuple(contents.starters) or generic_starters(),
         notes=tuple(contents.notes),
         personas=personas_of(contents.personas),
@@ -155,6 +137,32 @@ def _modules_in(folder: Path | None) -> Iterator[None]:
             file = getattr(sys.modules[name], "__file__", None)
             if file and Path(file).is_relative_to(location):
                 del sys.modules[name]
+
+
+def _build_cases(
+    contents: SuiteFile, document: _Document, *, allow_code: bool, check: bool, probed: bool
+) -> tuple[Case, ...]:
+    """Builds the cases, and checks the rules of each as `parse_suite` says."""
+    cases: list[Case] = []
+    for number, entry in enumerate(contents.cases):
+        location = document.locate("cases", number)
+        if any(case.id == entry.id for case in cases):
+            raise UsageError(
+                f"{location}: the id {entry.id!r} is taken by an earlier case; give every case its"
+                " own."
+            )
+        rule_locations = [location]
+        if entry.rules:
+            indices = range(len(entry.rules))
+            rule_locations = [document.locate("cases", number, "rules", i) for i in indices]
+        case = _build_case(entry, location, rule_locations, allow_code=allow_code)
+        cases.append(case)
+        for rule, rule_location in zip(case.rules, rule_locations, strict=True):
+            if probed:
+                _check_probed(rule, rule_location)
+            if check:
+                check_examples(rule, rule_location)
+    return tuple(cases)
 
 
 def _build_case(
