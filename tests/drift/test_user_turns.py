@@ -120,6 +120,14 @@ def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
         resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), cast(scripts))
 
 
+def test_a_cast_reads_its_file_once(scripts):
+    read_at_once = cast(scripts)
+    assert read_at_once.user_turns == read_user_turns(scripts) and read_at_once.dialogs is None
+    scripts.unlink()
+    assert [line.text for line in read_at_once.user_turns.scripts[0].messages] == SCRIPTS[0]
+    assert replace(read_at_once, user_model=None) == read_at_once
+
+
 def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, capsys):
     out = tmp_path / "run"
     options = ["--rounds", "2", "--conversations", "2", "--max-new-tokens", "8", "--out", str(out)]
