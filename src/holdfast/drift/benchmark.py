@@ -15,8 +15,9 @@ from holdfast.drift.concurrent_dialogs import hold_dialogs
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.judges import Judges, load_judges, open_judges
+from holdfast.drift.method_checks import check_in_dialogs, check_with_rules
 from holdfast.drift.pairing import draw_conversation
-from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, check_with_rules
+from holdfast.drift.prompt_rules import CaseRules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare, resolve_settings
 from holdfast.drift.run_identity import (

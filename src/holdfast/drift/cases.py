@@ -128,6 +128,11 @@ class Rule:
         """Whether a turn that it applies to suffices to score it, without a judge or a probe."""
         return not self.measure.judged and not self.is_only_for_probes
 
+    @property
+    def is_shown_by_replies(self) -> bool:
+        """Whether the text of any reply that it applies to suffices to score it."""
+        return self.is_shown_by_turns and not self.measure.of_turn
+
 
 def is_about_content(spec: Any) -> bool:
     """Whether a measure, or one inside it, looks at a reply's content rather than its form."""

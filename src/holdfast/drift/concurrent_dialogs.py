@@ -64,7 +64,7 @@ async def hold_dialogs(
             running.progress(replies, tokens)
             tasks.cancel_stopped()
 
-        async def hold(pairing: Pairing) -> None:
+        async def hold_and_save(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
                 replies = ReplyProgress(pairing.num_replies(settings), report)
@@ -83,7 +83,7 @@ async def hold_dialogs(
         cancelling = background.create_task(tasks.keep_cancelling_stopped())
         async with task_group() as dialogs:
             for pairing in pairings:
-                tasks.by_number[pairing.number] = dialogs.create_task(hold(pairing))
+                tasks.by_number[pairing.number] = dialogs.create_task(hold_and_save(pairing))
         cancelling.cancel()
         await breaker.finish(engine)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast import drift, records
+from holdfast.drift.method_checks import check_in_dialogs, check_with_rules
 from holdfast.drift.progress import Progress
-from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.run_identity import COMPATIBILITY as DRIFT_COMPATIBILITY

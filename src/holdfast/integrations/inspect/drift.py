@@ -33,9 +33,9 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.concurrent_dialogs import hold_dialog
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
+from holdfast.drift.method_checks import check_in_dialogs
 from holdfast.drift.pairing import Pairing, draw_pairing
 from holdfast.drift.probe_outcomes import results_of
-from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import load_suite
