@@ -29,10 +29,10 @@ from stamp import measured_on, write_json
 import holdfast
 from holdfast import drift
 from holdfast.analysis.statistics import estimate
+from holdfast.drift.concurrent_dialogs import hold_dialog
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import least_tokens
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.selfchat import converse_once
 
 REPLY_TOKENS = (50, 150, 400)  # the last is the protocol's limit
 COUNTED, PLAYED = 100, 24  # conversations
@@ -155,7 +155,7 @@ def counted(model, suite, settings: drift.Settings, length: int) -> Tokens:
     for number in range(settings.conversations):
         dialog = Dialog(draw_pairing(suite, settings, number))
         engine = SameLength(model.tokenizer, words, length, number)
-        asyncio.run(converse_once(engine, dialog, (), settings))
+        asyncio.run(hold_dialog(engine, dialog, (), settings))
         prompts = engine.prompts
         drawn = len(engine.prompts)
         rows.append(

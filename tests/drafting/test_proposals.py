@@ -13,7 +13,7 @@ from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.proposals import grammar_of_proposals, propose, undecided_lines
 from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import load_suite
-from holdfast.drift.suite_file import score_labelled
+from holdfast.drift.rule_examples import score_labelled
 
 PROMPT = """Answer in at most two sentences.
 The word "discount" must not appear anywhere in what you write.

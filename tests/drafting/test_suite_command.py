@@ -21,7 +21,7 @@ from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import Element, read_statements
 from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn
-from holdfast.drift.suite_file import score_labelled
+from holdfast.drift.rule_examples import score_labelled
 from holdfast.measures import build
 
 TYPE_CHECKING = """import a

@@ -24,8 +24,9 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
-from holdfast.drift.dialog_records import agent_of, participant_of, with_repetition
-from holdfast.drift.dialog_requests import TruncationMonitor
+from holdfast.drift.dialog_records import agent_of, participant_of
+from holdfast.drift.truncation_monitor import TruncationMonitor
+from holdfast.drift.turn_repetition import with_repetition
 from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line

@@ -17,11 +17,12 @@ from synthetic_run import as_json, write_run
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
+from holdfast.drift.concurrent_dialogs import hold_dialog
 from holdfast.drift.dialog import Dialog
-from holdfast.drift.dialog_records import least_tokens, with_repetition
+from holdfast.drift.dialog_records import least_tokens
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.resolved_settings import user_prompt_of
-from holdfast.drift.selfchat import converse_once
+from holdfast.drift.turn_repetition import with_repetition
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
@@ -95,7 +96,7 @@ def test_a_dialog_held_on_its_own_equals_that_of_a_run(tmp_path):
     settings = drift.Settings(rounds=3, conversations=1, seed=1)
     record = as_json(drift.run(Scripted(), SUITE, tmp_path / "run", settings))[0]
     dialog = Dialog(draw_pairing(SUITE, settings, 0))
-    asyncio.run(converse_once(Scripted(), dialog, (), settings))
+    asyncio.run(hold_dialog(Scripted(), dialog, (), settings))
     speakers = {"agent": dialog.pairing.agent, "user": dialog.pairing.user}
     assert [turn.to_json() for turn in with_repetition(dialog.turns, speakers)] == record["turns"]
     assert len(record["turns"]) == 6

@@ -125,7 +125,7 @@ def test_replies_are_counted_before_they_are_requested():
     suite = drift.load_suite("core")
     settings = drift.Settings(rounds=8, conversations=3)
     # 15 generated turns, and 8 rounds with a stability and an adoption probe each
-    assert count_replies(suite, settings, None, range(3)) == 3 * (15 + 16)
+    assert count_replies(suite, settings, range(3)) == 3 * (15 + 16)
 
 
 @pytest.mark.slow

@@ -254,7 +254,6 @@ def test_a_reply_without_content_is_recorded_and_not_scored(
     assert record["probes"] == [] and "ended" not in record
 
 
-# Untrusted text
 def test_a_limit_of_the_server_is_recorded_and_named(serve, tmp_path):
     """One answer in two is cut after 5 tokens, of the 40 that the run allows."""
 

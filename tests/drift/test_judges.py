@@ -16,10 +16,10 @@ from tiny import model
 
 from holdfast import drift, report
 from holdfast.cli import main
+from holdfast.drift.concurrent_dialogs import hold_dialog
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.judges import Judging
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.selfchat import converse_once
 from holdfast.errors import ModelError, RecordsError, RequestFailed, UnknownName, UsageError
 from holdfast.logs import read_logs, scan_logs, score_logs
 from holdfast.measures import build
@@ -375,7 +375,7 @@ def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
 def test_a_conversation_that_nobody_judges_is_refused():
     dialog = Dialog(draw_pairing(suite(), QUICK, 0))
     with pytest.raises(UsageError, match=r"Is the reply polite.*`holdfast drift`"):
-        asyncio.run(converse_once(Agent(), dialog, (), QUICK))
+        asyncio.run(hold_dialog(Agent(), dialog, (), QUICK))
 
 
 @pytest.mark.parametrize(

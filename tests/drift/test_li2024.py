@@ -9,7 +9,7 @@ from measure_rows import rows_of
 from paths import ROOT
 
 from holdfast.drift import li2024
-from holdfast.drift.li2024 import bindings
+from holdfast.drift.li2024 import measures_by_key
 from holdfast.drift.suites import load_suite
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures import build
@@ -77,7 +77,9 @@ def test_the_two_scorings_differ_only_for_the_listed_defects(write):
     strict, released = load_suite(path), load_suite(path, scoring="released")
     assert strict.fingerprint != released.fingerprint and strict.notes != released.notes
     defects = {e["id"] for e in published() if e.get("defect")}
-    assert {n for n, b in enumerate(bindings().values()) if b.mends} == defects | BEYOND_THE_TABLE
+    assert {
+        n for n, b in enumerate(measures_by_key().values()) if b.mends
+    } == defects | BEYOND_THE_TABLE
     london = "London is lovely and the Tower is a must, so I went there early."
     for n, (a, b) in enumerate(zip(strict.cases, released.cases, strict=True)):
         if n not in defects | BEYOND_THE_TABLE:
@@ -90,20 +92,20 @@ ROWS = [tuple(row.values()) for row in rows_of("li2024.jsonl")]
 
 @pytest.mark.parametrize(("number", "reply", "released", "strict"), ROWS)
 def test_replies_score_as_published_and_as_mended(number, reply, released, strict):
-    binding = list(bindings().values())[number]
+    binding = list(measures_by_key().values())[number]
     assert build(binding.released).score(reply).value == pytest.approx(released, abs=0.02)
     assert build(binding.strict).score(reply).value == pytest.approx(strict, abs=0.02)
 
 
 def test_published_moods_reach_the_top_of_the_mended_scale():
-    binding = list(bindings().values())[59]
+    binding = list(measures_by_key().values())[59]
     joy = "I love London! What a wonderful, happy, beautiful day with great friends!"
     assert build(binding.released).score(joy).value < 0.8 < build(binding.strict).score(joy).value
 
 
 def test_every_binding_builds_and_scores_any_reply():
-    assert len(bindings()) == 100 and len({b.id for b in bindings().values()}) == 100
-    for binding in bindings().values():
+    assert len(measures_by_key()) == 100 and len({b.id for b in measures_by_key().values()}) == 100
+    for binding in measures_by_key().values():
         for spec in (binding.released, binding.strict):
             for reply in ("", " \n", "A", "???", "\ud800", "Hello, it is 5 o'clock."):
                 assert 0.0 <= build(spec).score(reply).value <= 1.0
@@ -126,7 +128,7 @@ def test_spacing_quotes_and_case_do_not_matter(write):
 
     variants = [{**e, "system_prompt": add_spaces(e["system_prompt"])} for e in published()]
     cases = load_suite(write(source_of(variants))).cases
-    assert [c.id for c in cases] == [b.id for b in bindings().values()]
+    assert [c.id for c in cases] == [b.id for b in measures_by_key().values()]
 
 
 @needs_table

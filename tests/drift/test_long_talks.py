@@ -15,7 +15,8 @@ from tiny import model, outcomes
 
 from holdfast import Sampling, drift
 from holdfast.cli import main
-from holdfast.drift.dialog import ShownRounds, summary_messages, with_summary
+from holdfast.drift.dialog import ShownRounds
+from holdfast.drift.dialog_summaries import summary_messages, with_summary
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.settings import SUMMARY_PROMPT
 from holdfast.errors import ParameterOutOfRange, PromptTooLong, UsageError
@@ -237,7 +238,7 @@ def test_a_summary_precedes_the_first_message_or_if_compacted_replaces_the_syste
     assert with_summary(chat, ShownRounds()) == chat
     system, user = with_summary(chat, ShownRounds(2, "They met."))
     assert system == chat[0] and user["content"].endswith(" They met.\n\nu")
-    system, user = with_summary(chat, ShownRounds(2, "They met.", compacts=True))
+    system, user = with_summary(chat, ShownRounds(2, "They met.", replaces_prompt=True))
     assert system["content"].endswith(" They met.") and user == chat[1]
     turns = [Turn(round=1, speaker="user", text="a", stop_reason="stop")]
     turns.append(Turn(round=2, speaker="agent", text="b", stop_reason="stop"))

@@ -133,7 +133,7 @@ def test_a_run_reports_every_reply_and_no_other(tmp_path, options):
     reported, model = [], Scripted()
     running = Running(progress=lambda replies, tokens=0: reported.append(replies))
     run(model, suite, tmp_path / "run", settings, running=running)
-    total = count_replies(suite, settings, None, range(3))
+    total = count_replies(suite, settings, range(3))
     assert sum(reported) == total == len(model.requests)
     assert set(reported) == {1}
 
@@ -142,7 +142,7 @@ def test_a_conversation_that_ends_early_reports_its_other_replies_too(tmp_path):
     settings, reported = replace(QUICK, rounds=5, conversations=2), []
     running = Running(progress=lambda replies, tokens=0: reported.append(replies))
     run(Scripted(context=4), SUITE, tmp_path / "run", settings, running=running)
-    assert sum(reported) == count_replies(SUITE, settings, None, range(2))
+    assert sum(reported) == count_replies(SUITE, settings, range(2))
     assert max(reported) > 1
 
 

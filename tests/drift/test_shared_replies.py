@@ -14,7 +14,7 @@ from holdfast import drift, report
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
-from holdfast.drift.cases import _content
+from holdfast.drift.cases import _fingerprinted
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import RecordsError, RequestFailed
 from holdfast.models.requests import Reply
@@ -67,7 +67,7 @@ def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
             assert len({probe["reply"] for probe in entries}) == 1
             expected = [1.0, float(number < 3), float(number < 2)]
             assert [probe["score"] for probe in entries] == expected
-    replies = count_replies(suite_of(*TOGETHER), SETTINGS, None, range(4))
+    replies = count_replies(suite_of(*TOGETHER), SETTINGS, range(4))
     assert replies == 4 * (3 + 2 * 3 - 1)
 
 
@@ -110,7 +110,7 @@ def test_an_unanswered_probe_is_missing_for_every_rule(tmp_path):
 
 def plain_fingerprint(suite):
     """The fingerprint as it was before rules shared probes."""
-    content = {"starters": suite.starters, "cases": [_content(case) for case in suite.cases]}
+    content = {"starters": suite.starters, "cases": [_fingerprinted(case) for case in suite.cases]}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -11,7 +11,7 @@ from measure_rows import rows_of
 from paths import ROOT
 
 from holdfast.drift.cases import Case, Persona, Rule, Suite
-from holdfast.drift.suite_file import CaseEntry, SuiteFile
+from holdfast.drift.suite_entries import CaseEntry, SuiteFile
 from holdfast.drift.suites import load_suite
 from holdfast.drift.user_scripts import PRESSURES, Pressure
 from holdfast.errors import HoldfastError, UnknownName, UsageError

@@ -52,22 +52,22 @@ def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
     assert [prompt, lines[0], b1, lines[1]] in views  # the agent's second turn
     assert [prompt, probes[0]] in views  # round 1: the unloaded model
     assert [prompt, lines[0], b1, lines[1], b2, probes[2]] in views  # in place of the third message
-    assert len(views) == 6 == count_replies(SUITE, settings, read_user_turns(scripts), [0])
+    assert len(views) == 6 == count_replies(SUITE, settings, [0], cast(scripts))
     assert {probe["kind"] for probe in record["probes"]} == {"stability"}  # nobody to adopt from
     assert record["user"]["system_prompt"] == ""
 
 
 def test_every_script_is_used_before_one_is_used_again(scripts):
-    user_turns = read_user_turns(scripts)
-    settings = resolve_settings(SUITE, replace(QUICK, conversations=9), user_turns)
+    scripted = cast(scripts)
+    settings = resolve_settings(SUITE, replace(QUICK, conversations=9), scripted)
     lines = [
-        draw_conversation(SUITE, settings, user_turns, number).script.line for number in range(9)
+        draw_conversation(SUITE, settings, number, scripted).script.line for number in range(9)
     ]
     assert Counter(lines) == {1: 3, 2: 3, 3: 3}
     assert all(set(lines[lap : lap + 3]) == {1, 2, 3} for lap in (0, 3, 6))
     other_seed = replace(settings, seed=5)
     assert lines != [
-        draw_conversation(SUITE, other_seed, user_turns, number).script.line for number in range(9)
+        draw_conversation(SUITE, other_seed, number, scripted).script.line for number in range(9)
     ]
 
 
@@ -114,11 +114,18 @@ def test_too_few_messages_are_refused(tmp_path, scripts):
 
 
 def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
-    cast_of_both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
     with pytest.raises(UsageError, match=r"dialogs='logs.jsonl' .*scripts.jsonl"):
-        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast_of_both)
+        drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
     with pytest.raises(UsageError, match=r"user_prompt='empty'.*scripts.jsonl"):
-        resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
+        resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), cast(scripts))
+
+
+def test_a_cast_reads_its_file_once(scripts):
+    read_at_once = cast(scripts)
+    assert read_at_once.user_turns == read_user_turns(scripts) and read_at_once.dialogs is None
+    scripts.unlink()
+    assert [line.text for line in read_at_once.user_turns.scripts[0].messages] == SCRIPTS[0]
+    assert replace(read_at_once, user_model=None) == read_at_once
 
 
 def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, capsys):

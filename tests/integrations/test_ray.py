@@ -139,7 +139,7 @@ def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alon
     running = drift.Running(progress=progress, traces=True)
     run = drift.run(exact, SUITE, tmp_path / "run", QUICK, methods, running=running)
     assert same(run, alone(QUICK, methods))
-    replies = count_replies(SUITE, QUICK, None, range(QUICK.conversations))
+    replies = count_replies(SUITE, QUICK, range(QUICK.conversations))
     assert sum(done for done, _ in updates) == len(methods) * replies
     assert sum(tokens for _, tokens in updates) > 0
     assert len(list((tmp_path / "run" / "traces").glob("*.npz"))) == 16

@@ -10,7 +10,8 @@ from paths import ROOT
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.cli import main
 from holdfast.drift import load_suite
-from holdfast.drift.cases import Case, Rule, sentence_of, text_of
+from holdfast.drift.cases import Case, Rule
+from holdfast.drift.rule_sentences import sentence_of_rule, text_of_rule
 from holdfast.logs import read_logs, score_logs
 from holdfast.logs.rule_sightings import _without_quoted_lines
 from holdfast.measures import build
@@ -441,12 +442,12 @@ def test_a_rule_without_a_text_is_the_sentence_that_its_id_names():
     case = Case(
         "shop", "mine", "You sell bikes. Do not use emoji.\nLook up every price.", rules=rules
     )
-    assert [sentence_of(case, rule) for rule in rules] == [
+    assert [sentence_of_rule(case, rule) for rule in rules] == [
         "Do not use emoji.",
         "Look up every price.",
         "",
     ]
-    assert text_of(case, rules[2]) == case.system_prompt
+    assert text_of_rule(case, rules[2]) == case.system_prompt
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 
 from holdfast.analysis.series import Series
 from holdfast.drift.cases import Persona
-from holdfast.drift.dialog_records import with_repetition
+from holdfast.drift.turn_repetition import with_repetition
 from holdfast.records import DialogRecord, Participant, Repeated, Turn
 from holdfast.records.conversation import GIVEN, MOSTLY_REPEATED
 from holdfast.records.drift_summary import Collapse

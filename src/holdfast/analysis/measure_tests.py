@@ -17,7 +17,8 @@ from pydantic import Field, PlainSerializer, ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
-from holdfast.drift.suite_file import NonEmptyText, TurnEntry, score_labelled
+from holdfast.drift.rule_examples import score_labelled
+from holdfast.drift.suite_entries import NonEmptyText, TurnEntry
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
 from holdfast.measures.scores import Score
@@ -221,7 +222,7 @@ def _disagreement(result: _ScoredTurn) -> Disagreement:
         label=_label_of(result.turn),
         score=None if result.score is None else result.score.value,
         reason=None if result.score is None else result.score.reason,
-        text=result.turn.shown,
+        text=result.turn.excerpt,
     )
 
 

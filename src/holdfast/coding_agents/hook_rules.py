@@ -153,7 +153,7 @@ def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
 
 
 def _rules(spec: str, case: Case) -> Iterator[HookRule]:
-    from holdfast.drift.cases import sentence_of
+    from holdfast.drift.rule_sentences import sentence_of_rule
 
     for rule in case.rules:
         name = rule.id or case.id
@@ -164,7 +164,7 @@ def _rules(spec: str, case: Case) -> Iterator[HookRule]:
                 option="suite",
                 value=name,
             )
-        text = rule.text or sentence_of(case, rule) or rule.id or case.system_prompt
+        text = rule.text or sentence_of_rule(case, rule) or rule.id or case.system_prompt
         yield HookRule(name, " ".join(text.split()), rule.when, rule.measure)
 
 

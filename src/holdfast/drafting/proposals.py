@@ -20,7 +20,7 @@ from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
 from holdfast.drafting.suite_text import sentence_of
-from holdfast.drift.suite_file import TurnEntry
+from holdfast.drift.suite_entries import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
 from holdfast.generation.sampling import Sampling
 from holdfast.measures import build

@@ -20,7 +20,7 @@ from holdfast.drafting.probing import is_shown_by_replies
 from holdfast.drafting.prohibited_statements import state_in_full
 from holdfast.drafting.rule_ids import id_by_words
 from holdfast.drafting.rules_file import Statement
-from holdfast.drift.cases import is_of_answers
+from holdfast.drift.cases import is_about_content
 from holdfast.plurals import count_of
 
 # a comment in a suite with probes, where a rule without `when` is made for the answers to them
@@ -117,7 +117,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
     if probes and is_shown_by_replies(draft):
         questions = draft.probes or probes
     when = draft.when
-    if not when and questions and is_of_answers(draft.measure.entry):
+    if not when and questions and is_about_content(draft.measure.entry):
         when = _EVERY_TURN
     fields = {
         "id": rule.id,

@@ -23,7 +23,6 @@ from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import as_suite
-from holdfast.drift.user_scripts import UserSource
 from holdfast.models.capabilities import require_chat_model
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
@@ -49,15 +48,6 @@ KIND = "baseline"
 UNSTEERED = "none"
 # the settings that determine the questions and the replies to them
 _QUESTION_SETTINGS = ("seed", "sampling", "user_prompt", "pairs", "probes_per_round")
-
-
-@dataclass(frozen=True)
-class _Answers:
-    """The answers to the questions of one conversation."""
-
-    pairing: Pairing
-    probes: tuple[ProbeOutcome, ...]
-    forwarded: int  # tokens that went through the model
 
 
 def ask_baseline(
@@ -88,8 +78,8 @@ def ask_baseline(
     suite = as_suite(suite)
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
-    user_source, settings = prepare(model, suite, settings, cast.read())
-    baseline = _Baseline(model, suite, settings, user_source)
+    settings, cast = prepare(model, suite, settings, cast)
+    baseline = _Baseline(model, suite, settings, cast)
     judge_models = load_judges(suite, model, cast.judging)
     with open_run(folder, baseline.identity(about), about) as run:
         groups = batches(range(settings.conversations), settings.batch)
@@ -109,6 +99,12 @@ def ask_baseline(
     return read_run(folder)
 
 
+def read_baseline(out: Path | str) -> Run | None:
+    """The baseline of a run; None if there is none."""
+    folder = Path(out) / FOLDER
+    return read_run(folder) if (folder / MANIFEST).is_file() else None
+
+
 @dataclass(frozen=True)
 class _Baseline:
     """The model, and the conversations whose questions it answers."""
@@ -116,7 +112,7 @@ class _Baseline:
     model: ChatModel
     suite: Suite
     settings: Settings
-    user_source: UserSource | None
+    cast: Cast
 
     def identity(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """The facts that distinguish the baseline from others, for its manifest."""
@@ -124,7 +120,7 @@ class _Baseline:
         question_settings = {name: fields[name] for name in _QUESTION_SETTINGS}
         identity = {
             **identity_of_model(self.model),
-            **known_identity(self.suite, [UNSTEERED], question_settings, self.user_source),
+            **known_identity(self.suite, [UNSTEERED], question_settings, self.cast),
         }
         if "default_system_prompt" in about:  # version 0.2 asked with the template's default prompt
             identity["default_system_prompt"] = about["default_system_prompt"]
@@ -141,49 +137,48 @@ class _Baseline:
         async with self.model.session() as engine:
             for batch in pending:
                 pairings = [
-                    draw_conversation(self.suite, self.settings, self.user_source, number)
+                    draw_conversation(self.suite, self.settings, number, self.cast)
                     for number in batch.to_run
                 ]
-                began = time.monotonic()
-                answered = await _ask(engine, pairings, self.settings, breaker)
-                seconds = (time.monotonic() - began) / len(pairings)
-                for answers in answered:
-                    results = await judges.resolve(answers.probes)
-                    batch.append(_record_of(answers, results, seconds))
-                progress(len(batch.numbers), sum(answers.forwarded for answers in answered))
+                start = time.monotonic()
+                answered = await _ask_questions(engine, pairings, self.settings, breaker)
+                seconds = (time.monotonic() - start) / len(pairings)
+                for conversation in answered:
+                    results = await judges.resolve(conversation.outcomes)
+                    batch.append(conversation.as_record(results, seconds))
+                forwarded = sum(conversation.forwarded for conversation in answered)
+                progress(len(batch.numbers), forwarded)
             await breaker.finish(engine)
 
 
-def read_baseline(out: Path | str) -> Run | None:
-    """The baseline of a run; None if there is none."""
-    folder = Path(out) / FOLDER
-    return read_run(folder) if (folder / MANIFEST).is_file() else None
+@dataclass(frozen=True)
+class _AnsweredConversation:
+    """A conversation of the run whose questions were all answered."""
+
+    pairing: Pairing
+    outcomes: tuple[ProbeOutcome, ...]
+    forwarded: int  # tokens that went through the model
+
+    def as_record(self, results: ProbeResults, seconds: float) -> Conversation:
+        """The record: a conversation without turns."""
+        return Conversation(
+            method=UNSTEERED,
+            conversation=self.pairing.number,
+            agent=agent_of(self.pairing.agent),
+            user=participant_of(None),
+            turns=(),
+            probes=results.probes,
+            tokens=Tokens(forwarded=self.forwarded, least=0),
+            seconds=round(seconds, 3),
+            unscored=results.unscored,
+            unanswered=results.unanswered,
+        )
 
 
-def _record_of(answers: _Answers, results: ProbeResults, seconds: float) -> Conversation:
-    """The record of one conversation's answers: a conversation without turns."""
-    return Conversation(
-        method=UNSTEERED,
-        conversation=answers.pairing.number,
-        agent=agent_of(answers.pairing.agent),
-        user=participant_of(None),
-        turns=(),
-        probes=results.probes,
-        tokens=Tokens(forwarded=answers.forwarded, least=0),
-        seconds=round(seconds, 3),
-        unscored=results.unscored,
-        unanswered=results.unanswered,
-    )
-
-
-async def _ask(
+async def _ask_questions(
     engine: Engine, pairings: Sequence[Pairing], settings: Settings, breaker: CircuitBreaker
-) -> list[_Answers]:
-    """Asks the questions of several conversations at once.
-
-    Returns:
-        The answers of each conversation whose questions were all answered.
-    """
+) -> list[_AnsweredConversation]:
+    """Asks the questions of several conversations at once; returns those that were answered."""
     questions = {pairing.number: _questions_of(pairing) for pairing in pairings}
     requests: dict[RequestKey, Request] = {}
     for number, by_key in questions.items():
@@ -191,13 +186,14 @@ async def _ask(
             requests[key] = _request_for(question, number, settings)
     replies: dict[RequestKey, Reply] = {}
     await answer_each(engine, requests, breaker, replies.__setitem__)
-    answered = []
+    answered: list[_AnsweredConversation] = []
     for pairing in pairings:
         by_key = questions[pairing.number]
         if by_key.keys() <= replies.keys():
-            outcomes = [_outcomes(question, replies[key]) for key, question in by_key.items()]
+            outcomes = [_outcomes_of(question, replies[key]) for key, question in by_key.items()]
             forwarded = sum(replies[key].forwarded for key in by_key)
-            answered.append(_Answers(pairing, tuple(chain.from_iterable(outcomes)), forwarded))
+            all_outcomes = tuple(chain.from_iterable(outcomes))
+            answered.append(_AnsweredConversation(pairing, all_outcomes, forwarded))
     return answered
 
 
@@ -220,7 +216,7 @@ def _request_for(question: ProbeQuestion, number: int, settings: Settings) -> Re
     )
 
 
-def _outcomes(question: ProbeQuestion, reply: Reply) -> list[ProbeOutcome]:
+def _outcomes_of(question: ProbeQuestion, reply: Reply) -> list[ProbeOutcome]:
     """The outcome of a reply for each rule that its question tests."""
     return [
         outcome_of(

@@ -3,7 +3,7 @@
 import contextlib
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Any
 
 from holdfast import records
 from holdfast.drift.cases import Suite
+from holdfast.drift.concurrent_dialogs import hold_dialogs
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
-from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
+from holdfast.drift.judges import Judges, load_judges, open_judges
+from holdfast.drift.method_checks import check_in_dialogs, check_with_rules
 from holdfast.drift.pairing import draw_conversation
-from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, check_with_rules
-from holdfast.drift.recorded_dialogs import Dialogs
+from holdfast.drift.prompt_rules import CaseRules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare, resolve_settings
 from holdfast.drift.run_identity import (
@@ -25,11 +26,9 @@ from holdfast.drift.run_identity import (
     identity_of_others,
     known_identity,
 )
-from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import as_suite
 from holdfast.drift.two_models import session_of
-from holdfast.drift.user_scripts import UserSource
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
@@ -79,21 +78,23 @@ def run(
         The run as it is in the folder, with the records of earlier commands.
 
     Raises:
-        UsageError: the suite lacks something that the settings require, a method is given twice, or
-            a user model is combined with dialogs.
+        UsageError: the suite lacks something that the settings require, or a method is given twice.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: a model fails, or cannot apply a method, which is refused at once.
     """
-    methods_by_spec = _by_spec(methods)
+    methods_by_spec = _read_by_spec(methods)
     suite = as_suite(suite)
-    user_source, settings = prepare(model, suite, settings, cast.read())
+    settings, cast = prepare(model, suite, settings, cast)
     for methods_of_agent in methods_by_spec.values():
         check_in_dialogs(model.check, methods_of_agent, suite.cases, settings)
     judge_models = load_judges(suite, model, cast.judging)
-    benchmark = _Benchmark(model, suite, settings, user_source, cast, running)
-    identity = benchmark.identity(methods_by_spec, judge_models)
-    about = benchmark.about()
-    with records.open_run(Path(out), identity, about, COMPATIBILITY) as open_run:
+    benchmark = _Benchmark(model, suite, settings, cast, running)
+    identity = {
+        **identity_of_model(model),
+        **known_identity(suite, methods_by_spec, asdict(settings), cast),
+        **identity_of_others(cast.user_model, judge_models),
+    }
+    with records.open_run(Path(out), identity, benchmark.details(), COMPATIBILITY) as open_run:
 
         async def run_all() -> None:
             async with open_judges(suite, judge_models, Path(out)) as judges:
@@ -111,39 +112,27 @@ def run(
 
 @dataclass(frozen=True)
 class _Benchmark:
-    """The objects that all conversations of a run share."""
+    """The objects that all conversations of a run share; settings and cast are prepared."""
 
     model: ChatModel
     suite: Suite
     settings: Settings
-    user_source: UserSource | None
     cast: Cast
     running: Running
 
-    def identity(
-        self, specs: Iterable[str], judges: Mapping[JudgeName, ChatModel]
-    ) -> dict[str, Any]:
-        """The facts that distinguish the run from others, for its manifest."""
-        settings = asdict(self.settings)
+    def details(self) -> dict[str, Any]:
+        """The facts for the manifest that do not identify the run."""
+        notes = list(self.suite.notes)
+        if self.cast.dialogs is not None and self.cast.dialogs.left_out:
+            notes.append(self.cast.dialogs.left_out)
         return {
-            **identity_of_model(self.model),
-            **known_identity(self.suite, specs, settings, self.user_source),
-            **identity_of_others(self.cast.user_model, judges),
-        }
-
-    def about(self) -> dict[str, Any]:
-        """The other facts for the manifest."""
-        about = {
             "command": "drift",
             "argv": self.running.command,
             **facts_about(self.model),
             "checkable": all(CaseRules(case).has_checked_texts for case in self.suite.cases),
             "versions": _versions(),
+            **({"notes": notes} if notes else {}),
         }
-        notes = list(self.suite.notes)
-        if isinstance(self.user_source, Dialogs) and self.user_source.left_out:
-            notes.append(self.user_source.left_out)
-        return {**about, "notes": notes} if notes else about
 
     async def run_batch(
         self, batch: records.PendingBatch, methods: Sequence[Method], judges: Judges
@@ -151,19 +140,20 @@ class _Benchmark:
         """Runs the conversations of a batch that are not recorded yet, and records them."""
         if batch.num_finished:
             finished = set(batch.numbers).difference(batch.to_run)
-            replies = count_replies(self.suite, self.settings, self.user_source, finished)
+            replies = count_replies(self.suite, self.settings, finished, self.cast)
             self.running.progress(replies, 0)
         if not batch.to_run:
             return
         pairings = [
-            draw_conversation(self.suite, self.settings, self.user_source, n) for n in batch.to_run
+            draw_conversation(self.suite, self.settings, number, self.cast)
+            for number in batch.to_run
         ]
         # a model that runs elsewhere limits the number of its requests itself
         is_remote = self.model.independent and self.cast.user_model is None
         async with session_of(self.model, self.cast.user_model) as engine:
-            recorder = Recorder(batch, judges, engine, self.running.traces)
+            recorder = _Recorder(batch, judges, engine, self.running.traces)
             concurrency = None if is_remote else self.settings.batch * replicas_of(engine)
-            await converse(
+            await hold_dialogs(
                 engine,
                 pairings,
                 methods,
@@ -175,24 +165,24 @@ class _Benchmark:
 
 
 @dataclass
-class Recorder:
+class _Recorder:
     """Records the conversations of a batch, each as soon as its judges have answered.
 
-    The seconds of a record are those since the previous conversation ended, which is its share of
-    the total time.
+    The seconds of a record are those since the previous conversation ended, so that those of all
+    records add up to the time of the run.
     """
 
     batch: records.PendingBatch
     judges: Judges
     engine: Engine
     traces: bool  # whether the masses of the turns are written too
-    last: float = field(default_factory=time.monotonic)  # when the previous conversation ended
+    latest_end: float = field(default_factory=time.monotonic)  # of a conversation
 
     async def record(self, dialog: Dialog) -> None:
         """Records a conversation that is over."""
         now = time.monotonic()
-        seconds = now - self.last
-        self.last = now
+        seconds = now - self.latest_end
+        self.latest_end = now
         results = await self.judges.resolve(dialog.probes)
         conversation = conversation_of(
             dialog, self.batch.name, results, seconds, reduced_max_sequences(self.engine)
@@ -209,7 +199,7 @@ def check_before_loading(
     out: Path | str,
     settings: Settings,
     methods: Sequence[Methods],
-    user_source: UserSource | None = None,
+    cast: Cast = Cast(),
     command: str = "",
 ) -> None:
     """Refuses a run for all reasons that are known before its model is loaded.
@@ -218,15 +208,15 @@ def check_before_loading(
         UsageError: a method is given twice, or cannot work with these prompts or settings.
         AnotherRun: the folder holds another run, or something else.
     """
-    by_spec = _by_spec(methods)
+    by_spec = _read_by_spec(methods)
     for methods_of_agent in by_spec.values():
         check_with_rules(methods_of_agent, suite.cases, settings)
-    final = asdict(resolve_settings(suite, settings, user_source))
-    known = known_identity(suite, by_spec, final, user_source)
+    final_settings = asdict(resolve_settings(suite, settings, cast))
+    known = known_identity(suite, by_spec, final_settings, cast)
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
-def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
+def _read_by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
     """Parses each steering, and returns its methods by their spec; refuses one given twice."""
     by_spec: dict[str, tuple[Method, ...]] = {}
     for steering in map(read_methods, [methods] if isinstance(methods, str) else methods):

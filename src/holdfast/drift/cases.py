@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any, Self
 
 from holdfast.errors import UnknownName, UsageError
@@ -13,21 +12,27 @@ from holdfast.files import asset
 from holdfast.measures import as_measure
 from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.rule_kinds import Polarity, RuleKind
-from holdfast.measures.text import sentences_of
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
-from holdfast.measures.wording.orders import content_words
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # the category of a case whose file gives none
 # Measures of a reply's content rather than its form. The reply to a probe has that content; another
 # reply has no occasion for it.
-_ANSWER_MEASURES = frozenset(
-    (
-        *("contains", "mentions_number", "mentions_any_number", "number_near", "exact_phrase"),
-        *("choice", "regex", "python", "judge", "ifeval_keywords_existence"),
-        *("released_contains", "released_number_near", "released_words_present"),
-    )
-)
+_CONTENT_MEASURES = {
+    "contains",
+    "mentions_number",
+    "mentions_any_number",
+    "number_near",
+    "exact_phrase",
+    "choice",
+    "regex",
+    "python",
+    "judge",
+    "ifeval_keywords_existence",
+    "released_contains",
+    "released_number_near",
+    "released_words_present",
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class LabelledTurn:
     user: str = ""
 
     @property
-    def shown(self) -> str:
+    def excerpt(self) -> str:
         """The beginning of the assistant's text, or of its calls if it has no text."""
         calls = (f"{call.name} {dict(call.arguments)}" for call in self.turn.calls)
         return " ".join((self.turn.text or "; ".join(calls)).split())[:60]
@@ -90,7 +95,7 @@ class Rule:
     unless: Unless = NEVER_LIFTED
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
+        object.__setattr__(self, "probes", _as_texts(self.probes, f"The rule {self.id!r}"))
         _make_tuples(self, "follows", "breaks", "labelled_turns")
         object.__setattr__(self, "measure", as_measure(self.measure))
         if self.recalled is not None:
@@ -116,18 +121,23 @@ class Rule:
         reply that does not give the name Luna does not break "Your name is Luna". A rule that says
         which turns it applies to is not one of these.
         """
-        return bool(self.probes) and self.when == EVERY_TURN and is_of_answers(self.measure.spec)
+        return bool(self.probes) and self.when == EVERY_TURN and is_about_content(self.measure.spec)
 
     @property
     def is_shown_by_turns(self) -> bool:
         """Whether a turn that it applies to suffices to score it, without a judge or a probe."""
         return not self.measure.judged and not self.is_only_for_probes
 
+    @property
+    def is_shown_by_replies(self) -> bool:
+        """Whether the text of any reply that it applies to suffices to score it."""
+        return self.is_shown_by_turns and not self.measure.of_turn
 
-def is_of_answers(spec: Any) -> bool:
+
+def is_about_content(spec: Any) -> bool:
     """Whether a measure, or one inside it, looks at a reply's content rather than its form."""
     name, arguments = read_spec(spec)
-    return name in _ANSWER_MEASURES or any(map(is_of_answers, inner_specs(arguments)))
+    return name in _CONTENT_MEASURES or any(map(is_about_content, inner_specs(arguments)))
 
 
 @dataclass(frozen=True, init=False)
@@ -174,8 +184,8 @@ class Case:
                 f"The case {id!r} has probes or examples beside its rules; give these to its rules."
             )
         if not rules:
-            questions = _questions(probes, f"The case {id!r}")
-            rules = (Rule(None, questions, measure, tuple(follows), tuple(breaks)),)
+            probes = _as_texts(probes, f"The case {id!r}")
+            rules = (Rule(None, probes, measure, tuple(follows), tuple(breaks)),)
         _check_ids([rule.id for rule in rules], id)
         set_field = partial(object.__setattr__, self)
         set_field("id", id)
@@ -233,7 +243,7 @@ class Suite:
                 option="id",
                 value=repeated[0],
             )
-        starters = _questions(self.starters, f"The suite {self.name!r}", "starters")
+        starters = _as_texts(self.starters, f"The suite {self.name!r}", "starters")
         object.__setattr__(self, "starters", starters or generic_starters())
 
     def only(self, ids: Sequence[str]) -> Self:
@@ -256,7 +266,7 @@ class Suite:
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of everything in the suite that can change a result."""
-        cases = [_content(case) for case in self.cases]
+        cases = [_fingerprinted(case) for case in self.cases]
         content: dict[str, Any] = {"starters": self.starters, "cases": cases}
         if any(len(group) > 1 for case in self.cases for group in case.rules_asked_together):
             content["replies"] = "shared"  # in earlier versions, each rule had its own reply
@@ -291,8 +301,9 @@ def _check_ids(ids: Sequence[str | None], case: str) -> None:
             )
 
 
-def _questions(texts: Any, owner: str, name: str = "probes") -> tuple[str, ...]:
-    if isinstance(texts, str):  # else it would be asked letter by letter
+def _as_texts(texts: Any, owner: str, name: str = "probes") -> tuple[str, ...]:
+    """The texts of a field; refuses a single text, which would be asked letter by letter."""
+    if isinstance(texts, str):
         raise UsageError(f"{owner} has {texts!r} as its {name}; give a tuple of texts.")
     return tuple(texts)
 
@@ -303,41 +314,16 @@ def _make_tuples(owner: object, *names: str) -> None:
         object.__setattr__(owner, name, tuple(getattr(owner, name)))
 
 
-def _content(case: Case) -> list[Any]:
+def _fingerprinted(case: Case) -> list[Any]:
     """Everything in a case that can change a result, for the fingerprint of its suite."""
-    only = case.rules[0]
+    first = case.rules[0]
     # a rule without an id has the same content as before cases could have several rules
-    content: list[Any] = [only.probes, only.measure.spec]
-    if only.id is not None:
+    content: list[Any] = [first.probes, first.measure.spec]
+    if first.id is not None:
         content = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]
-    stated = [
+    texts = [
         [rule.text, None if rule.recalled is None else rule.recalled.spec]
         for rule in case.rules
         if rule.text or rule.recalled is not None
     ]
-    return [case.id, case.category, case.system_prompt, *content, *stated]
-
-
-def text_of(case: Case, rule: Rule) -> str:
-    """The text of a rule: that of the suite, else its sentence in the prompt, else the prompt."""
-    return rule.text or sentence_of(case, rule) or case.system_prompt.strip()
-
-
-def sentence_of(case: Case, rule: Rule) -> str:
-    """The sentence of the prompt that has the most words of the rule's id.
-
-    The id "no-emoji" finds "Do not use emoji.". If no sentence has a word of the id, or two have
-    equally many, the result is "".
-    """
-    return _sentence_named(rule.id or "", case.system_prompt)
-
-
-@lru_cache(maxsize=4096)
-def _sentence_named(name: str, prompt: str) -> str:
-    words = content_words(re.sub(r"[\W_]+", " ", name))
-    if not words:
-        return ""
-    sentences = [" ".join(sentence.split()) for sentence in sentences_of(prompt)]
-    shared = [len(words & content_words(sentence)) for sentence in sentences]
-    most = max(shared, default=0)
-    return sentences[shared.index(most)] if most and shared.count(most) == 1 else ""
+    return [case.id, case.category, case.system_prompt, *content, *texts]

@@ -1,6 +1,6 @@
 """Builds the records of a dialog: its turns, the outcomes of its probes, and the conversation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.chat.default_prompts import common_length
@@ -9,13 +9,12 @@ from holdfast.drift.dialog import Dialog, DialogSide, ProcessedSequence
 from holdfast.drift.dialog_requests import DialogReply
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
+from holdfast.drift.turn_repetition import with_repetition
+from holdfast.errors import RequestFailed
 from holdfast.generation.sampling import NO_CONTENT
-from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
-from holdfast.measures.repeated_turns import repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import (
     Agent,
-    ContextSummary,
     Conversation,
     Participant,
     ProbeKey,
@@ -24,9 +23,10 @@ from holdfast.records import (
     Scripted,
     Tokens,
     Turn,
+    Unanswered,
 )
 
-RECORDED_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
+_PROBE_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
 
 
 def turn_of(number: int, speaker: DialogSide, answer: DialogReply) -> Turn:
@@ -53,20 +53,28 @@ def probe_key_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbeKey:
     )
 
 
-def outcomes_of(number: int, question: ProbeQuestion, answer: DialogReply) -> list[ProbeOutcome]:
+def probe_outcomes_of(
+    number: int, question: ProbeQuestion, answer: DialogReply
+) -> list[ProbeOutcome]:
     """The outcomes of a probe in round `number`, one for each rule that it tests."""
     reply = answer.reply
-    outcomes = list[ProbeOutcome]()
+    outcomes: list[ProbeOutcome] = []
     for rule in question.rules:
         probe = ProbeReply(
             **dict(probe_key_of(number, question, rule)),
             question=question.question,
             reply=reply.text,
             **_shared_fields(answer),
-            stop_reason=(reply.stop_reason if reply.stop_reason in RECORDED_STOP_REASONS else None),
+            stop_reason=reply.stop_reason if reply.stop_reason in _PROBE_STOP_REASONS else None,
         )
         outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
     return outcomes
+
+
+def unanswered_of(number: int, question: ProbeQuestion, error: RequestFailed) -> list[Unanswered]:
+    """The outcomes of a probe whose request failed, one for each rule that it tests."""
+    keys = [dict(probe_key_of(number, question, rule)) for rule in question.rules]
+    return [Unanswered(**key, why=error.why, reason=str(error)) for key in keys]
 
 
 def _shared_fields(answer: DialogReply) -> dict[str, Any]:
@@ -76,7 +84,7 @@ def _shared_fields(answer: DialogReply) -> dict[str, Any]:
         "mass": _mass(reply),
         "reasoning": reply.reasoning or None,
         "prompt_tokens": reply.billed.read if reply.billed else None,
-        "left_out": answer.rounds.first - 1 or None,
+        "left_out": answer.shown.first - 1 or None,
         "retries": len(reply.discarded) or None,
         "retry_failed": reply.retry_failed or None,
         "cut_at": answer.cut_at,
@@ -106,14 +114,7 @@ def conversation_of(
         max_sequences: the most sequences that the engine forwarded at once, if memory was short.
     """
     pairing = dialog.pairing
-    positions: dict[tuple[str, str | None], int] = {}  # by the kind of probe and the rule
-    for probe in pairing.all_probes:
-        for rule in probe.rules:
-            positions.setdefault((probe.kind, rule.id), len(positions))
-
-    def order(probe: ProbeKey) -> tuple[int, int, int]:
-        return probe.round, positions[probe.kind, probe.rule], probe.probe
-
+    order = _probe_order(pairing)
     speakers = {"agent": pairing.agent, "user": pairing.user}
     return Conversation(
         method=method,
@@ -127,15 +128,21 @@ def conversation_of(
         ended=dialog.ended,
         unscored=tuple(sorted(results.unscored, key=order)),
         unanswered=tuple(sorted(results.unanswered, key=order)),
-        summaries=tuple(
-            ContextSummary(view=key.view, rounds=(key.first, key.before - 1), text=text)
-            for key, text in dialog.summaries.items()
-        ),
+        summaries=tuple(dialog.summaries),
         replayed=_replayed(pairing),
         canary=pairing.canary or None,
         scripted=Scripted(line=pairing.script.line) if pairing.script else None,
         rows_at_most=max_sequences,
     )
+
+
+def _probe_order(pairing: Pairing) -> Callable[[ProbeKey], tuple[int, int, int]]:
+    """The key by which a record sorts probes: by round, then as the pairing lists the rules."""
+    positions: dict[tuple[str, str | None], int] = {}  # by the kind of probe and the rule
+    for question in pairing.all_probes:
+        for rule in question.rules:
+            positions.setdefault((question.kind, rule.id), len(positions))
+    return lambda probe: (probe.round, positions[probe.kind, probe.rule], probe.probe)
 
 
 def _replayed(pairing: Pairing) -> Replayed | None:
@@ -150,40 +157,6 @@ def _replayed(pairing: Pairing) -> Replayed | None:
     else:
         prompt = "added"
     return Replayed(line=recorded.line, system_prompt=prompt)
-
-
-def with_repetition(
-    turns: Sequence[Turn], speakers: Mapping[str, Case | Persona | None]
-) -> list[Turn]:
-    """Adds to each turn how much of it repeats earlier turns (`measures.repeated_turns`).
-
-    If that is much, adds also how much repeats besides the phrases that its speaker was told to
-    say.
-    """
-    spoken = [(turn.speaker, turn.text) for turn in turns]
-    repeats = repetitions(spoken)
-    measured = [
-        turn.model_copy(update={"repeats": repeated})
-        for turn, repeated in zip(turns, repeats, strict=True)
-    ]
-    if not any(repeated.broken for repeated in repeats):
-        return measured
-    phrases = [_phrases_for(speakers.get(speaker), text) for speaker, text in spoken]
-    unprompted = repetitions(spoken, phrases)
-    return [
-        turn.model_copy(update={"repeats_unprompted": besides}) if repeated.broken else turn
-        for turn, repeated, besides in zip(measured, repeats, unprompted, strict=True)
-    ]
-
-
-def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
-    """The phrases that a speaker is told to say, and that may occur in the text."""
-    if speaker is None:
-        return []
-    phrases = phrases_in_prompt(speaker.system_prompt)
-    for rule in speaker.rules if isinstance(speaker, Case) else ():
-        phrases += [*phrases_of_measure(rule.measure, text), *rule.follows]
-    return phrases
 
 
 def _tokens(dialog: Dialog) -> Tokens:

@@ -15,7 +15,7 @@ import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.drift.cases import Case, Suite, generic_starters
 from holdfast.errors import HoldfastError, UsageError
@@ -28,11 +28,27 @@ HUB_DATASET = "Naomibas/llm-system-prompts-benchmark"
 FILE_NAME = "hundred_system_prompts.py"
 
 
-@dataclass(frozen=True)
-class Binding:
-    """The row of the table for one entry."""
+class PublishedEntry(NamedTuple):
+    """An entry of the published file, whose measure is not read."""
 
-    id: str
+    system_prompt: str
+    probe: str
+
+    @property
+    def key(self) -> str:
+        """The SHA-256 of its words; of the probe's too, as two entries share a system prompt."""
+        joined = " | ".join(
+            " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
+            for text in self
+        )
+        return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class EntryMeasures:
+    """The measures that this package has for an entry."""
+
+    id: str  # of the case that is made of the entry
     category: str
     released: dict[str, Any]  # the spec of the measure as published
     strict: dict[str, Any]  # the spec of the corrected measure
@@ -56,16 +72,16 @@ def load_li2024(where: str, scoring: str = "strict") -> Suite:
         ) from error
     entries = read_entries(source, str(path))
     cases = []
-    for key, binding in bindings().items():
-        prompt, probe = entries[key]
-        measure = build(getattr(binding, scoring))
-        cases.append(Case(binding.id, binding.category, prompt, (probe,), measure))
+    for key, measures in measures_by_key().items():
+        system_prompt, probe = entries[key]
+        measure = build(getattr(measures, scoring))
+        cases.append(Case(measures.id, measures.category, system_prompt, (probe,), measure))
     return Suite(f"{PREFIX}-{scoring}", tuple(cases), generic_starters(), notes(scoring))
 
 
 def notes(scoring: str) -> tuple[str, ...]:
     """Notes for readers of the results."""
-    mended = sum(bool(binding.mends) for binding in bindings().values())
+    mended = sum(bool(measures.mends) for measures in measures_by_key().values())
     summary = {
         "released": f"Scored as published: {mended} of the 100 measures have known defects, which"
         " strict scoring corrects.",
@@ -94,8 +110,8 @@ def fetch() -> Path:
         ) from error
 
 
-def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
-    """Reads the published system prompts and probes, by their keys, from the syntax tree.
+def read_entries(source: bytes, name: str) -> dict[str, PublishedEntry]:
+    """Reads the published entries, by their keys, from the syntax tree of the file.
 
     Args:
         source: the content of the file.
@@ -111,14 +127,15 @@ def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
         raise UsageError(f"{name} is not Python ({where}); {cure}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{name} cannot be parsed ({error}); {cure}") from error
-    entries: dict[str, tuple[str, str]] = {}
+    entries: dict[str, PublishedEntry] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Tuple | ast.List) and len(node.elts) > 1:
-            prompt, probe = map(text_of, node.elts[:2])
+            prompt, probe = map(_literal_text, node.elts[:2])
             if prompt is not None and probe is not None:
-                entries.setdefault(key_of(prompt, probe), (prompt, probe))
-    table = bindings()
-    if missing := [binding.id for key, binding in table.items() if key not in entries]:
+                entry = PublishedEntry(prompt, probe)
+                entries.setdefault(entry.key, entry)
+    table = measures_by_key()
+    if missing := [measures.id for key, measures in table.items() if key not in entries]:
         raise UsageError(
             f"{name} lacks {len(missing)} of the {len(table)} published entries"
             f" ({', '.join(missing[:5])}{', ...' if missing[5:] else ''}); {cure}"
@@ -126,13 +143,13 @@ def read_entries(source: bytes, name: str) -> dict[str, tuple[str, str]]:
     return entries
 
 
-def text_of(node: ast.expr) -> str | None:
+def _literal_text(node: ast.expr) -> str | None:
     """The text of a string literal, or of several joined with "+"; None for any other code."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left = text_of(node.left)
-        right = text_of(node.right)
+        left = _literal_text(node.left)
+        right = _literal_text(node.right)
         return None if left is None or right is None else left + right
     if isinstance(node, ast.JoinedStr) and all(
         isinstance(part, ast.Constant) for part in node.values
@@ -141,20 +158,11 @@ def text_of(node: ast.expr) -> str | None:
     return None
 
 
-def key_of(system_prompt: str, probe: str) -> str:
-    """The SHA-256 of an entry's words; of its probe too, as two entries share a system prompt."""
-    joined = " | ".join(
-        " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
-        for text in (system_prompt, probe)
-    )
-    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 @cache
-def bindings() -> dict[str, Binding]:
-    """The shipped table of measures, by the key of each published entry, in the paper's order."""
-    table = {}
+def measures_by_key() -> dict[str, EntryMeasures]:
+    """The measures of each entry by its key, in the paper's order."""
+    measures = {}
     for row in json.loads(asset("suites/li2024.json"))["entries"]:
         key = row.pop("key")
-        table[key] = Binding(**{"strict": row["released"], "mends": "", **row})
-    return table
+        measures[key] = EntryMeasures(**{"strict": row["released"], "mends": "", **row})
+    return measures

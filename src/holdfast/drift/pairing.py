@@ -1,14 +1,19 @@
-"""Draws conversations: who talks with whom, how they begin, and which probes are asked."""
+"""Draws conversations: who talks with whom, how they begin, and which probes are asked.
+
+Every draw is seeded by the run's seed and the number of the conversation, so that conversation 7 is
+the same in a run of 8 conversations and in one of 200.
+"""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from holdfast.drift.cases import Case, Persona, Rule, Suite
-from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog
+from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.resolved_settings import user_prompt_of
-from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import Script, UserSource, UserTurns
+from holdfast.drift.settings import Cast, Settings
+from holdfast.drift.user_scripts import Script
 from holdfast.errors import UsageError, option
 from holdfast.seeds import seed_of
 
@@ -46,8 +51,8 @@ class ProbeQuestion:
         return self.rules[0]
 
     @property
-    def names(self) -> tuple[Any, ...]:
-        """Names that identify the question within its round, and seed the draw of the reply."""
+    def seed_names(self) -> tuple[Any, ...]:
+        """The names that identify the question within its round, and seed the draw of the reply."""
         rule = () if self.rule.id is None else (self.rule.id,)
         return (self.kind, *rule, self.index)
 
@@ -91,7 +96,7 @@ class Pairing:
             return self.all_probes
         return self.round_probes if settings.is_probed(number) else ()
 
-    def probed_rounds(self, settings: Settings) -> int:
+    def last_probed_round(self, settings: Settings) -> int:
         """The last round that is probed.
 
         A recorded dialog may be shorter than the settings say; "in-place" also probes after its
@@ -102,9 +107,9 @@ class Pairing:
         rounds = len(self.recorded.rounds) + (settings.probe_at == "in-place")
         return min(settings.rounds, rounds)
 
-    def replies(self, settings: Settings) -> int:
+    def num_replies(self, settings: Settings) -> int:
         """The number of turns and probes that a model answers, if the dialog does not end early."""
-        last = self.probed_rounds(settings)
+        last = self.last_probed_round(settings)
         probes = sum(len(self.probes_in(number, settings)) for number in range(1, last))
         probes += len(self.all_probes)
         if self.recorded is not None:
@@ -118,8 +123,26 @@ class Pairing:
         return tuple(probe.question for probe in self.round_probes if probe.kind == "stability")
 
 
+def draw_conversation(
+    suite: Suite, settings: Settings, number: int, cast: Cast = Cast()
+) -> Pairing:
+    """Draws conversation `number` of a run.
+
+    Its user is a model, unless the cast has recorded dialogs or scripts.
+    """
+    if cast.dialogs is not None:
+        pairing = _draw_replay(suite, settings, number, cast.dialogs.dialogs[number])
+    elif cast.user_turns is not None:
+        pairing = _draw_scripted(suite, settings, number, cast.user_turns.scripts)
+    else:
+        pairing = draw_pairing(suite, settings, number)
+    if settings.recall:
+        pairing = replace(pairing, recall=_recall_probes(pairing.agent))
+    return _with_canary(pairing, settings.seed) if settings.canary else pairing
+
+
 def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
-    """Draws the agent, user, starter and probes of conversation `number`.
+    """Draws conversation `number` between an agent and a user model: prompts, starter and probes.
 
     Starters and probes are drawn as if the user were another case of the suite, so that a run with
     personas, or with a user without a prompt, has the same as a run with pairs of the suite.
@@ -141,108 +164,28 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     return Pairing(number, agent, user, starter, probes)
 
 
-def draw_conversation(
-    suite: Suite, settings: Settings, user_source: UserSource | None, number: int
-) -> Pairing:
-    """Draws conversation `number` of a run, whichever side of it is recorded or scripted.
-
-    Args:
-        user_source: the recorded dialogs or the scripts; None if a model plays the user.
-    """
-    if user_source is None:
-        pairing = draw_pairing(suite, settings, number)
-    elif isinstance(user_source, UserTurns):
-        pairing = _draw_scripted(suite, settings, user_source, number)
-    else:
-        pairing = _draw_replay(suite, settings, user_source, number)
-    if settings.recall:
-        pairing = replace(pairing, recall=_recall_probes(pairing.agent))
-    return _with_canary(pairing, settings.seed) if settings.canary else pairing
-
-
-def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
-    """The question that asks for the rules; the reply is scored for each rule of the agent.
-
-    Raises:
-        UsageError: the suite does not say how to recognise any rule of the agent in the reply.
-    """
-    rules = tuple(
-        Rule(rule.id, (RECALL_QUESTION,), rule.recalled, kind=rule.kind, polarity=rule.polarity)
-        for rule in agent.rules
-        if rule.recalled is not None
-    )
-    if not rules:
-        raise UsageError(
-            f"No rule of the case {agent.id!r} has the field 'recalled', a measure that recognises"
-            ' the rule in the reply to "what are your rules?"; add it, or leave out'
-            f" {option('recall')}.",
-            option="recall",
-            value=agent.id,
-        )
-    return (ProbeQuestion("recall", rules, 0, RECALL_QUESTION),)
-
-
-def _with_canary(pairing: Pairing, seed: int) -> Pairing:
-    """Adds a fact to the agent's system prompt, and the probe that asks for it."""
-    code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
-    rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
-    probe = ProbeQuestion("canary", (rule,), 0, _CANARY_QUESTION)
-    return replace(
-        pairing, canary=_CANARY.format(code), round_probes=(*pairing.round_probes, probe)
-    )
-
-
-def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:
-    """Draws a conversation whose user messages come from a script.
-
-    Every script is used once before any is used again, each time in a new order.
-    """
-    pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
-    lap, position = divmod(number, len(user_turns.scripts))
-    order = list(user_turns.scripts)
-    random.Random(seed_of("user turns", settings.seed, lap)).shuffle(order)
-    script = order[position]
-    return replace(pairing, starter=script.messages[0].text, script=script)
-
-
-def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:
-    """Draws the case that the dialog `number` of the file is replayed under.
-
-    It is the case whose system prompt the dialog has, if there is one. The user's prompt is
-    unknown, so there are no probes for adoption.
-    """
-    recorded = dialogs.dialogs[number]
-    rng = random.Random(seed_of("pairing", settings.seed, number))
-    agent = suite.case_with_prompt(recorded.system)
-    if agent is None:
-        agent = rng.choice(suite.cases)
-        if settings.pairs != "random":
-            agent = suite.cases[number % len(suite.cases)]
-    probes = _draw_probes("stability", agent, settings, number, rng)
-    return Pairing(number, agent, None, recorded.rounds[0].user, probes, recorded)
-
-
 def _draw_pair(
     suite: Suite, settings: Settings, number: int, rng: random.Random
 ) -> tuple[Case, Case | None]:
     """Draws the cases of the agent and the user; the second is None if the suite has only one."""
     cases = suite.cases
+    # drawn also if they are not used, as the draws that follow depend on it
     agent = rng.choice(cases)
     if len(cases) == 1:
         return agent, None
     user = rng.choice([case for case in cases if case.id != agent.id])
-    if settings.pairs == "all":  # in the order of permutations
+    if settings.pairs == "in-turn":
+        agent = cases[number % len(cases)]
+        user = rng.choice([case for case in cases if case.id != agent.id])
+    elif settings.pairs == "balanced":
+        lap, position = divmod(number, len(cases))
+        distance = 1 + lap % (len(cases) - 1)
+        agent, user = cases[position], cases[(position + distance) % len(cases)]
+    elif settings.pairs == "all":  # in the order of permutations
         first, second = divmod(number % (len(cases) * (len(cases) - 1)), len(cases) - 1)
         if second >= first:
             second += 1
-        return cases[first], cases[second]
-    if settings.pairs == "in-turn":
-        agent = cases[number % len(cases)]
-        return agent, rng.choice([case for case in cases if case.id != agent.id])
-    if settings.pairs == "balanced":
-        lap, position = divmod(number, len(cases))
-        distance = 1 + lap % (len(cases) - 1)
-        return cases[position], cases[(position + distance) % len(cases)]
+        agent, user = cases[first], cases[second]
     return agent, user
 
 
@@ -277,3 +220,68 @@ def _draw_probes(
         for index in range(settings.probes_per_round):
             probes.append(ProbeQuestion(kind, rules, index, order[index % len(order)]))
     return tuple(probes)
+
+
+def _draw_replay(
+    suite: Suite, settings: Settings, number: int, recorded: RecordedDialog
+) -> Pairing:
+    """Draws the case that a recorded dialog is replayed under.
+
+    It is the case whose system prompt the dialog has, if there is one. The user's prompt is
+    unknown, so there are no probes for adoption.
+    """
+    rng = random.Random(seed_of("pairing", settings.seed, number))
+    agent = suite.case_with_prompt(recorded.system)
+    if agent is None:
+        agent = rng.choice(suite.cases)
+        if settings.pairs != "random":
+            agent = suite.cases[number % len(suite.cases)]
+    probes = _draw_probes("stability", agent, settings, number, rng)
+    return Pairing(number, agent, None, recorded.rounds[0].user, probes, recorded)
+
+
+def _draw_scripted(
+    suite: Suite, settings: Settings, number: int, scripts: Sequence[Script]
+) -> Pairing:
+    """Draws a conversation whose user messages come from a script.
+
+    Every script is used once before any is used again, each time in a new order.
+    """
+    pairing = draw_pairing(suite, replace(settings, user_prompt="empty"), number)
+    lap, position = divmod(number, len(scripts))
+    order = list(scripts)
+    random.Random(seed_of("user turns", settings.seed, lap)).shuffle(order)
+    script = order[position]
+    return replace(pairing, starter=script.messages[0].text, script=script)
+
+
+def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
+    """The question that asks for the rules; the reply is scored for each rule of the agent.
+
+    Raises:
+        UsageError: the suite does not say how to recognise any rule of the agent in the reply.
+    """
+    rules = tuple(
+        Rule(rule.id, (RECALL_QUESTION,), rule.recalled, kind=rule.kind, polarity=rule.polarity)
+        for rule in agent.rules
+        if rule.recalled is not None
+    )
+    if not rules:
+        raise UsageError(
+            f"No rule of the case {agent.id!r} has the field 'recalled', a measure that recognises"
+            ' the rule in the reply to "what are your rules?"; add it, or leave out'
+            f" {option('recall')}.",
+            option="recall",
+            value=agent.id,
+        )
+    return (ProbeQuestion("recall", rules, 0, RECALL_QUESTION),)
+
+
+def _with_canary(pairing: Pairing, seed: int) -> Pairing:
+    """Adds a fact to the agent's system prompt, and the probe that asks for it."""
+    code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
+    rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
+    probe = ProbeQuestion("canary", (rule,), 0, _CANARY_QUESTION)
+    return replace(
+        pairing, canary=_CANARY.format(code), round_probes=(*pairing.round_probes, probe)
+    )

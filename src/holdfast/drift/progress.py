@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Protocol
 
 # the last round of a conversation costs this share more than the first, as its chat is longer
@@ -26,6 +27,32 @@ def ignore_progress(done: int, tokens: int = 0) -> None:
 def ignore_steps(step: str, total: int) -> AbstractContextManager[Progress]:
     """The `Watch` of work that nobody follows."""
     return nullcontext(ignore_progress)
+
+
+@dataclass
+class ReplyProgress:
+    """Reports each reply of a dialog, with the tokens forwarded since the previous reply."""
+
+    replies_left: int
+    report: Progress
+    tokens_reported: int = 0
+
+    def answered(self, forwarded: int) -> None:
+        """Reports one more reply.
+
+        Args:
+            forwarded: the tokens forwarded for the whole dialog so far.
+        """
+        self.replies_left -= 1
+        tokens = forwarded - self.tokens_reported
+        self.tokens_reported = forwarded
+        self.report(1, tokens)
+
+    def ended(self) -> None:
+        """Reports the replies that are not needed any more, as the dialog is over."""
+        if self.replies_left:
+            self.report(self.replies_left, 0)
+        self.replies_left = 0
 
 
 def seconds_left(
@@ -61,6 +88,6 @@ def seconds_left(
 
 def cost_share(units: float, growth: float, waves: int = 1) -> float:
     """The share of the whole cost that the first units have, given their share of all units."""
-    wave = min(int(units * waves), waves - 1)
-    in_wave = units * waves - wave
-    return (wave + (in_wave + growth * in_wave**2 / 2) / (1 + growth / 2)) / waves
+    full_waves = min(int(units * waves), waves - 1)
+    in_wave = units * waves - full_waves
+    return (full_waves + (in_wave + growth * in_wave**2 / 2) / (1 + growth / 2)) / waves

@@ -1,4 +1,8 @@
-"""The rules of a prompt, in the form that methods need which remind the model of them."""
+"""The rules of a prompt, in the form that methods need which remind the model of them.
+
+For the prompt "Be brief. Sign every message with Tony.", `texts` are ("Be brief.", "Sign every
+message with Tony."), and `broken("Hi!", "Hello.")` is ("Sign every message with Tony.",).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Self
 
-from holdfast.drift.cases import Case, Rule, text_of
-from holdfast.drift.settings import Settings
+from holdfast.drift.cases import Case, Rule
+from holdfast.drift.rule_sentences import text_of_rule
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.measures.patterns import limit_search_time, matches
+from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.rule_kinds import KINDS
 from holdfast.measures.turns import AssistantTurn
-from holdfast.methods import Method, compile_methods
+from holdfast.methods import Method
 from holdfast.methods.protocols import NeedsRules, PromptRules
-from holdfast.models.checked_replies import check_retries
 
 _CACHE_SIZE = 10_000  # replies whose broken rules are remembered
 _MAX_SECONDS = 0.25  # of computing for the patterns of one rule and reply, if there is `on_failed`
@@ -52,12 +55,12 @@ class CaseRules:
     @property
     def are_checkable(self) -> bool:
         """Whether at least one rule can be found broken."""
-        return bool(self._scored)
+        return bool(self._checked_rules)
 
     @property
     def has_checked_texts(self) -> bool:
         """Whether at least one rule that can be found broken has a text in the suite."""
-        return any(rule.text and _is_checked_in_replies(rule) for rule in self.case.rules)
+        return any(rule.text and rule.is_shown_by_replies for rule in self.case.rules)
 
     def of_kinds(self, kinds: Sequence[str]) -> Self:
         """The rules of these kinds only.
@@ -104,7 +107,7 @@ class CaseRules:
     def _find_broken(self, user: str, reply: str, is_cut: bool) -> tuple[str, ...]:
         turn = AssistantTurn(reply, is_cut=is_cut)
         broken: list[str] = []
-        for rule in self._scored:
+        for rule in self._checked_rules:
             try:
                 is_broken = self._is_broken(rule, turn, user)
             except HoldfastError as error:
@@ -127,15 +130,11 @@ class CaseRules:
     @cached_property
     def _rules(self) -> list[Rule]:
         rules = (rule for rule in self.case.rules if self.kinds is None or rule.kind in self.kinds)
-        return [replace(rule, text=text_of(self.case, rule)) for rule in rules]
+        return [replace(rule, text=text_of_rule(self.case, rule)) for rule in rules]
 
     @cached_property
-    def _scored(self) -> list[Rule]:
-        return [rule for rule in self._rules if _is_checked_in_replies(rule)]
-
-
-def _is_checked_in_replies(rule: Rule) -> bool:
-    return rule.is_shown_by_turns and not rule.measure.of_turn
+    def _checked_rules(self) -> list[Rule]:
+        return [rule for rule in self._rules if rule.is_shown_by_replies]
 
 
 def with_rules(rules: PromptRules, methods: Iterable[Method]) -> tuple[Method, ...]:
@@ -143,77 +142,3 @@ def with_rules(rules: PromptRules, methods: Iterable[Method]) -> tuple[Method, .
     return tuple(
         method.with_rules(rules) if isinstance(method, NeedsRules) else method for method in methods
     )
-
-
-def check_in_dialogs(
-    check: Callable[[Sequence[Method]], None],
-    methods: Sequence[Method],
-    cases: Sequence[Case],
-    settings: Settings,
-) -> None:
-    """Refuses methods that cannot be applied in dialogs under these prompts.
-
-    Args:
-        check: refuses methods that the agent's model cannot apply, as `ChatModel.check` does.
-
-    Raises:
-        ModelError: the model cannot apply a method.
-        UsageError: a method checks replies, but no rule can be checked in a reply, or a probe does
-            not match its rule's `when`; a method chooses rules of a kind that no rule has; or the
-            settings leave out the messages that a method works on.
-    """
-    check_with_rules(methods, cases, settings)
-    check(compile_methods(methods).without_retries.methods)
-
-
-def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings: Settings) -> None:
-    """The checks of `check_in_dialogs` that need no model.
-
-    Raises:
-        UsageError: a method checks replies, but no rule can be checked in a reply, or a probe does
-            not match its rule's `when`; a method chooses rules of a kind that no rule has; or the
-            settings leave out the messages that a method works on.
-    """
-    check_retries(compile_methods(methods))
-    for method in methods:
-        if isinstance(method, NeedsRules):
-            method.check_context(settings.window, settings.context == "summarise")
-    for case in cases:
-        with_rules(CaseRules(case), methods)
-    if not any(CaseRules(case).are_checkable for case in cases):
-        _refuse_checks_of_replies(methods)
-    for case in cases:
-        _refuse_unchecked_probes(methods, case)
-
-
-def _refuse_unchecked_probes(methods: Iterable[Method], case: Case) -> None:
-    """Refuses methods that check replies if a rule's own probe asks for something else, because the
-    measurement would then hold the rule against replies that the method never checks.
-    """
-    checking = [
-        each.name for each in methods if isinstance(each, NeedsRules) and each.reads_replies
-    ]
-    if not checking:
-        return
-    for rule in filter(_is_checked_in_replies, case.rules):
-        for probe in rule.probes:
-            if rule.when.user and not matches(rule.when.user, probe, "i"):
-                raise UsageError(
-                    f"The rule {rule.id!r} of {case.id!r} has the probe {probe!r}, but"
-                    f" {checking[0]} would not check the reply, as the rule's 'when' does not match"
-                    f" this message: {rule.when.user!r}; extend 'when', or change the probe.",
-                    option="method",
-                    value=probe,
-                )
-
-
-def _refuse_checks_of_replies(methods: Iterable[Method]) -> None:
-    for method in methods:
-        if isinstance(method, NeedsRules) and method.reads_replies:
-            raise UsageError(
-                f"{method.name} acts when a reply breaks a rule, but no rule of this suite can be"
-                " checked in every reply: each needs a judge, tool calls or the reply to a probe;"
-                " use repetition, or a reminder without when=broken.",
-                option="method",
-                value=method.name,
-            )

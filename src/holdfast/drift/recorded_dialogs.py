@@ -4,11 +4,11 @@
     {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}]}
     [{"role": "user", "content": "..."}, ...]
 
-A dialog is read as rounds: the user's message and the answer to it, including tool calls.
-Consecutive messages of one speaker form one turn.
+A dialog is read as rounds: the user's message and the answer to it, including tool calls. Each of
+these lines is one `RecordedRound("...", (the assistant's message,))`. Consecutive messages of one
+speaker form one turn.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.errors import UsageError, cut
-from holdfast.files import read_json_lines
+from holdfast.files import digest_of, read_json_lines
 from holdfast.transcripts import Event, EventKind
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages, read_tools
@@ -65,7 +65,7 @@ class RecordedDialog:
 
 
 @dataclass(frozen=True)
-class Dialogs:
+class RecordedDialogs:
     """The dialogs of a file, in order."""
 
     name: str  # of the file
@@ -86,18 +86,20 @@ class _OpenCall(NamedTuple):
     id: str  # its id in the request
 
 
-def read_dialogs(path: Path | str) -> Dialogs:
+def read_dialogs(path: Path | str) -> RecordedDialogs:
     """Reads a file of dialogs.
 
     Raises:
         UsageError: the file cannot be read, or a line is not a dialog; the message names the line.
     """
     path = Path(path)
-    dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in values_in(path))
-    return Dialogs(path.name, sha256_of(path), dialogs)
+    dialogs = tuple(
+        _read_dialog(value, line, f"Line {line} of {path}") for line, value in read_lines(path)
+    )
+    return RecordedDialogs(path.name, digest_of(path), dialogs)
 
 
-def values_in(path: Path) -> list[tuple[int, Any]]:
+def read_lines(path: Path) -> list[tuple[int, Any]]:
     """The values of a JSON Lines file, each with its line number; refuses an empty file."""
     values = list(read_json_lines(path))
     if not values:
@@ -105,12 +107,8 @@ def values_in(path: Path) -> list[tuple[int, Any]]:
     return values
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
+def _read_dialog(value: Any, line: int, where: str) -> RecordedDialog:
+    """Reads a value of the file; `where` names its line in messages."""
     fields = fields_of(value)
     try:
         prompt = system_prompt(fields.get("system"))
@@ -121,7 +119,7 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
     messages = _as_chat([*prompt, *events])
     system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
     spoken = [message for message in messages if message["role"] != "system"]
-    return RecordedDialog(number, "\n\n".join(system), _rounds_of(_turns_of(spoken), where), tools)
+    return RecordedDialog(line, "\n\n".join(system), _rounds_of(_turns_of(spoken), where), tools)
 
 
 def _messages_in(value: Any, where: str) -> list[Any]:
@@ -131,13 +129,14 @@ def _messages_in(value: Any, where: str) -> list[Any]:
         if name in fields:
             if not isinstance(fields[name], list):
                 raise UsageError(
-                    f"{where}: {name!r} is {in_short(fields[name])}; give a list of messages there."
+                    f"{where}: {name!r} is {json_excerpt(fields[name])}; give a list of messages"
+                    " there."
                 )
             return list(fields[name])
     if not isinstance(value, list):
         raise UsageError(
-            f"{where} is {in_short(value)}, which is not a dialog; write an object with 'messages'"
-            " or 'conversations', or a list of messages."
+            f"{where} is {json_excerpt(value)}, which is not a dialog; write an object with"
+            " 'messages' or 'conversations', or a list of messages."
         )
     return value
 
@@ -217,10 +216,10 @@ def _rounds_of(turns: Sequence[Message], where: str) -> tuple[RecordedRound, ...
     first = turns[0]
     if first["role"] != "user":
         raise UsageError(
-            f"{where} begins with {in_short(first['content'])} by the {first['role']}; begin the "
-            "dialog with a message of the user."
+            f"{where} begins with {json_excerpt(first['content'])} by the {first['role']}; begin"
+            " the dialog with a message of the user."
         )
-    starts = [at for at, turn in enumerate(turns) if turn["role"] == "user"]
+    starts = [position for position, turn in enumerate(turns) if turn["role"] == "user"]
     rounds = [
         RecordedRound(turns[start]["content"], tuple(turns[start + 1 : end]))
         for start, end in pairwise([*starts, len(turns)])
@@ -229,12 +228,12 @@ def _rounds_of(turns: Sequence[Message], where: str) -> tuple[RecordedRound, ...
         return tuple(rounds)
     if len(rounds) == 1:
         raise UsageError(
-            f"{where} has no answer to {in_short(rounds[0].user)}; give a dialog with at least one "
-            "round."
+            f"{where} has no answer to {json_excerpt(rounds[0].user)}; give a dialog with at least"
+            " one round."
         )
     return tuple(rounds[:-1])
 
 
-def in_short(value: Any) -> str:
-    """A value of a file, for error messages: its JSON, cut if it is long."""
+def json_excerpt(value: Any) -> str:
+    """A value of a file for error messages: its JSON, cut if it is long."""
     return cut(json.dumps(value, ensure_ascii=False), 80)

@@ -5,17 +5,16 @@ from pathlib import Path
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.pairing import draw_conversation
-from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import UserSource
+from holdfast.drift.settings import Cast, Settings
 from holdfast.records import MANIFEST, key_of, read_run
 
 
 def count_replies(
-    suite: Suite, settings: Settings, user_source: UserSource | None, numbers: Iterable[int]
+    suite: Suite, settings: Settings, numbers: Iterable[int], cast: Cast = Cast()
 ) -> int:
     """Counts the turns and probes of these conversations, if none of them ends early."""
-    pairings = (draw_conversation(suite, settings, user_source, number) for number in numbers)
-    return sum(pairing.replies(settings) for pairing in pairings)
+    pairings = (draw_conversation(suite, settings, number, cast) for number in numbers)
+    return sum(pairing.num_replies(settings) for pairing in pairings)
 
 
 def missing_numbers(

@@ -1,15 +1,16 @@
 """Resolves the settings that depend on the suite, or on dialogs or user turns from a file."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from holdfast.chat.messages import Message, Tool, uses_tools
 from holdfast.chat.prompt import render_with_spans
 from holdfast.drift.cases import Suite
-from holdfast.drift.recorded_dialogs import Dialogs
-from holdfast.drift.settings import Settings, UserPrompt
-from holdfast.drift.user_scripts import UserSource, UserTurns
+from holdfast.drift.recorded_dialogs import RecordedDialogs
+from holdfast.drift.settings import Cast, Settings, UserPrompt
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import PromptError, UsageError, option
 from holdfast.models.capabilities import require_chat_model
 from holdfast.models.protocol import ChatModel, ask_model, tokenizer_of
@@ -46,58 +47,62 @@ def user_prompt_of(suite: Suite, settings: Settings) -> UserPrompt:
 
 
 def prepare(
-    model: ChatModel, suite: Suite, settings: Settings, user_source: UserSource | None
-) -> tuple[UserSource | None, Settings]:
-    """Prepares the recorded dialogs or scripts of a run, and resolves its settings.
+    model: ChatModel, suite: Suite, settings: Settings, cast: Cast
+) -> tuple[Settings, Cast]:
+    """Adapts settings and cast to the suite and the model: resolves what they leave open.
 
     Dialogs with tools that the model's chat template cannot render are left out, with a warning.
     """
     require_chat_model(model)
-    if isinstance(user_source, Dialogs):
-        user_source = _leave_out_refused(model, suite, settings, user_source)
-    return user_source, resolve_settings(suite, settings, user_source)
+    if cast.dialogs is not None:
+        dialogs = _without_refused(cast.dialogs, model, suite, settings)
+        cast = replace(cast, dialogs=dialogs)
+    return resolve_settings(suite, settings, cast), cast
 
 
-def resolve_settings(suite: Suite, settings: Settings, user_source: UserSource | None) -> Settings:
+def resolve_settings(suite: Suite, settings: Settings, cast: Cast = Cast()) -> Settings:
     """Resolves the user prompt, and limits the conversations to the number of dialogs."""
-    if user_source is None:
-        return replace(settings, user_prompt=user_prompt_of(suite, settings))
-    source: UserPrompt = "scripted" if isinstance(user_source, UserTurns) else "replayed"
-    if settings.user_prompt not in ("auto", source):
+    if cast.dialogs is not None:
+        _refuse_user_prompt(settings, "replayed", cast.dialogs.name)
+        count = min(settings.conversations, len(cast.dialogs.dialogs))
+        return replace(settings, user_prompt="replayed", conversations=count)
+    if cast.user_turns is not None:
+        _refuse_user_prompt(settings, "scripted", cast.user_turns.name)
+        _refuse_short_scripts(settings, cast.user_turns)
+        return replace(settings, user_prompt="scripted")
+    return replace(settings, user_prompt=user_prompt_of(suite, settings))
+
+
+def _refuse_user_prompt(settings: Settings, replacement: UserPrompt, file: str) -> None:
+    """Refuses a user prompt that was chosen although a file has the user's messages."""
+    if settings.user_prompt not in ("auto", replacement):
         raise UsageError(
-            f"{option('user_prompt', settings.user_prompt)} is for a user model, and"
-            f" {user_source.name} has the user's messages; leave out one of the two."
+            f"{option('user_prompt', settings.user_prompt)} is for a user model, and {file} has the"
+            " user's messages; leave out one of the two."
         )
-    if isinstance(user_source, UserTurns):
-        script = user_source.shortest
-        messages = len(script.messages)
-        if messages < settings.rounds:
-            raise UsageError(
-                f"Line {script.line} of {user_source.name} has {count_of(messages, 'message')}, but"
-                f" a conversation of {count_of(settings.rounds, 'round')} needs one for each round;"
-                f" give {option('rounds', messages)}, or longer dialogs."
-            )
-        return replace(settings, user_prompt=source)
-    count = min(settings.conversations, len(user_source.dialogs))
-    return replace(settings, user_prompt=source, conversations=count)
 
 
-def _leave_out_refused(
-    model: ChatModel, suite: Suite, settings: Settings, recorded: Dialogs
-) -> Dialogs:
+def _refuse_short_scripts(settings: Settings, user_turns: UserTurns) -> None:
+    """Refuses scripts with fewer messages than a conversation has rounds."""
+    script = user_turns.shortest
+    messages = len(script.messages)
+    if messages < settings.rounds:
+        raise UsageError(
+            f"Line {script.line} of {user_turns.name} has {count_of(messages, 'message')}, but a"
+            f" conversation of {count_of(settings.rounds, 'round')} needs one for each round; give"
+            f" {option('rounds', messages)}, or longer dialogs."
+        )
+
+
+def _without_refused(
+    recorded: RecordedDialogs, model: ChatModel, suite: Suite, settings: Settings
+) -> RecordedDialogs:
     """Leaves out dialogs with tools that the chat template cannot render; warns which these are.
 
     Raises:
         UsageError: no dialog is left.
     """
-    chats = {}
-    for dialog in recorded.dialogs:
-        if dialog.tools or uses_tools(dialog.messages):
-            case = suite.case_with_prompt(dialog.system) or suite.cases[0]
-            system = {"role": "system", "content": case.system_prompt}
-            probe = {"role": "user", "content": case.rules[0].probes[0]}
-            chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
-    refusals = ask_model(model, _refusals, chats, settings.system_as) if chats else {}
+    refusals = _refusals(recorded, model, suite, settings)
     if not refusals:
         return recorded
     lines = f"line{'s' * (len(refusals) > 1)} {', '.join(map(str, refusals))}"
@@ -113,10 +118,32 @@ def _leave_out_refused(
     return replace(recorded, dialogs=others, left_out=left_out)
 
 
+class _ToolChat(NamedTuple):
+    """A recorded dialog with tools, as a request would show it."""
+
+    line: int  # of the dialog in its file
+    messages: list[Message]
+    tools: tuple[Tool, ...]
+
+
 def _refusals(
-    model: ChatModel, chats: Mapping[int, tuple[list[Message], Sequence[Tool]]], system_as: str
+    recorded: RecordedDialogs, model: ChatModel, suite: Suite, settings: Settings
 ) -> dict[int, str]:
-    """Why the model's chat template cannot render a chat with tools, by the chat's line.
+    """Why the model's chat template cannot render a dialog with tools, by the dialog's line."""
+    chats: list[_ToolChat] = []
+    for dialog in recorded.dialogs:
+        if dialog.tools or uses_tools(dialog.messages):
+            case = suite.case_with_prompt(dialog.system) or suite.cases[0]
+            system = {"role": "system", "content": case.system_prompt}
+            probe = {"role": "user", "content": case.rules[0].probes[0]}
+            chats.append(_ToolChat(dialog.line, [system, *dialog.messages, probe], dialog.tools))
+    return ask_model(model, _refusals_of_template, chats, settings.system_as) if chats else {}
+
+
+def _refusals_of_template(
+    model: ChatModel, chats: Sequence[_ToolChat], system_as: str
+) -> dict[int, str]:
+    """The chats that cannot be rendered, where the model is: their lines, and the reasons.
 
     A model without a tokenizer here renders chats elsewhere, so none of its chats is refused.
     """
@@ -124,9 +151,9 @@ def _refusals(
     tokenizer = tokenizer_of(model)
     if tokenizer is None:
         return refusals
-    for line, (messages, tools) in chats.items():
+    for chat in chats:
         try:
-            render_with_spans(messages, tokenizer, system_as=system_as, tools=tools)
+            render_with_spans(chat.messages, tokenizer, system_as=system_as, tools=chat.tools)
         except PromptError as error:
-            refusals[line] = str(error)
+            refusals[chat.line] = str(error)
     return refusals

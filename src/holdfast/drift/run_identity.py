@@ -7,8 +7,9 @@ from typing import Any
 from holdfast import records
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import JudgeName
-from holdfast.drift.settings import Settings
-from holdfast.drift.user_scripts import UserSource, UserTurns
+from holdfast.drift.recorded_dialogs import RecordedDialogs
+from holdfast.drift.settings import Cast, Settings
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel
 
@@ -44,7 +45,7 @@ def known_identity(
     suite: Suite,
     specs: Iterable[str],
     settings: Mapping[str, Any],
-    user_source: UserSource | None,
+    cast: Cast,
 ) -> dict[str, Any]:
     """The facts that are known before a model is loaded, as JSON."""
     return {
@@ -52,16 +53,21 @@ def known_identity(
         "suite_fingerprint": suite.fingerprint,
         "methods": list(specs),
         "settings": dict(settings),
-        **identity_of_user_source(user_source),
+        **identity_of_user(cast),
     }
 
 
-def identity_of_user_source(user_source: UserSource | None) -> dict[str, Any]:
+def identity_of_user(cast: Cast) -> dict[str, Any]:
     """The dialogs or the user turns of a run, by name and fingerprint; {} if it has none."""
-    if user_source is None:
-        return {}
-    kind = "user_turns" if isinstance(user_source, UserTurns) else "dialogs"
-    return {kind: {"name": user_source.name, "fingerprint": user_source.fingerprint}}
+    files: dict[str, RecordedDialogs | UserTurns | None] = {
+        "dialogs": cast.dialogs,
+        "user_turns": cast.user_turns,
+    }
+    return {
+        kind: {"name": file.name, "fingerprint": file.fingerprint}
+        for kind, file in files.items()
+        if file is not None
+    }
 
 
 def identity_of_others(

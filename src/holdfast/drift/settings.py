@@ -5,14 +5,15 @@ Every field of `Settings` changes results, so every field is part of a run's ide
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
 from holdfast.chat.messages import SYSTEM_AS
 from holdfast.drift.judges import Judging
 from holdfast.drift.progress import Progress, ignore_progress
-from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
-from holdfast.drift.user_scripts import UserSource, UserTurns, read_user_turns
+from holdfast.drift.recorded_dialogs import RecordedDialogs, read_dialogs
+from holdfast.drift.user_scripts import UserTurns, read_user_turns
 from holdfast.errors import UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
@@ -146,51 +147,63 @@ class Settings:
         return self.context in ("summarise", "compact")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Cast:
     """Who takes part besides the agent, which is part of a run's identity.
 
-    Args:
-        user_model: plays the user; None lets the agent's model play both sides.
-        dialogs: recorded dialogs, or their file (`read_dialogs`). They are replayed in place of
-            self-chats, and the model answers only the probes.
-        user_turns: the user's messages, or their file (`read_user_turns`). They are sent in place
-            of a user model's messages.
+    At most one of `user_model`, `dialogs` and `user_turns` is given; without any, the agent's model
+    plays both sides.
+
+    Attributes:
+        user_model: plays the user.
+        dialogs: recorded dialogs. They are replayed in place of self-chats, and the model answers
+            only the probes.
         judging: how the judges of the suite are loaded, if it has any.
+        user_turns: scripts of the user's messages, which are sent in place of a user model's.
     """
 
-    user_model: ChatModel | None = None
-    dialogs: Dialogs | Path | str | None = None
-    judging: Judging = Judging()
-    user_turns: UserTurns | Path | str | None = None
+    user_model: ChatModel | None
+    dialogs: RecordedDialogs | None
+    judging: Judging
+    user_turns: UserTurns | None
 
-    def read(self) -> UserSource | None:
-        """The dialogs or the user turns, read if a file was given; None if a model is the user.
+    def __init__(
+        self,
+        user_model: ChatModel | None = None,
+        dialogs: RecordedDialogs | Path | str | None = None,
+        judging: Judging = Judging(),
+        user_turns: UserTurns | Path | str | None = None,
+    ) -> None:
+        """Reads the dialogs (`read_dialogs`) or user turns (`read_user_turns`) if a file is given.
 
         Raises:
-            UsageError: more than one of dialogs, user turns and user model is given.
+            UsageError: more than one of dialogs, user turns and user model is given, or a file is
+                not what it should be.
         """
-        sources = {
-            "dialogs": self.dialogs,
-            "user_turns": self.user_turns,
-            "user_model": self.user_model,
-        }
-        typed = [
-            option(name, str(getattr(source, "name", source)))
-            for name, source in sources.items()
-            if source is not None
-        ]
-        if len(typed) > 1:
-            quantifier = "both" if len(typed) == 2 else "all"
-            raise UsageError(
-                f"{join_with_and(typed)} {quantifier} say what the user says; leave out all but"
-                " one."
-            )
-        if isinstance(self.dialogs, (Path, str)):
-            return read_dialogs(self.dialogs)
-        if isinstance(self.user_turns, (Path, str)):
-            return read_user_turns(self.user_turns)
-        return self.dialogs or self.user_turns
+        _refuse_two_users(dialogs=dialogs, user_turns=user_turns, user_model=user_model)
+        if isinstance(dialogs, (Path, str)):
+            dialogs = read_dialogs(dialogs)
+        if isinstance(user_turns, (Path, str)):
+            user_turns = read_user_turns(user_turns)
+        set_field = partial(object.__setattr__, self)
+        set_field("user_model", user_model)
+        set_field("dialogs", dialogs)
+        set_field("judging", judging)
+        set_field("user_turns", user_turns)
+
+
+def _refuse_two_users(**users: object) -> None:
+    """Refuses more than one option that says what the user says."""
+    given = [
+        option(name, str(getattr(user, "name", user)))
+        for name, user in users.items()
+        if user is not None
+    ]
+    if len(given) > 1:
+        quantifier = "both" if len(given) == 2 else "all"
+        raise UsageError(
+            f"{join_with_and(given)} {quantifier} say what the user says; leave out all but one."
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Loads a suite by the name that `--suite` takes."""
+"""Loads a suite by what `--suite` takes: `starter`, `li2024:hub`, `mine.yaml` and the like."""
 
 import re
 from collections.abc import Callable
@@ -67,23 +67,16 @@ def load_suite(
             value=spec,
         )
     spec = str(spec)
-    if scoring not in SCORINGS:
-        raise UnknownName("scoring", scoring, SCORINGS)
-    name, _, where = spec.partition(":")
+    name, _, path = spec.partition(":")
     published = PUBLISHED.get(name)
-    if scoring not in (published.scorings if published else ("strict",)):
-        names = [name for name, kind in PUBLISHED.items() if scoring in kind.scorings]
-        raise UsageError(
-            f"The scoring {scoring!r} is for {', '.join(names)} suites, not for {spec!r}; leave it"
-            " out."
-        )
+    _refuse_scoring(scoring, spec, published)
     if published:
-        if not where:
+        if not path:
             raise UsageError(
                 f"The suite {name!r} needs the published file: write"
                 f" {' or '.join(published.forms)}."
             )
-        return published.load(where, scoring)
+        return published.load(path, scoring)
     if spec in SHIPPED:
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
@@ -92,6 +85,18 @@ def load_suite(
         raise _folder_error(spec)
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
+
+
+def _refuse_scoring(scoring: str, spec: str, published: Published | None) -> None:
+    """Refuses a scoring that is unknown, or that this suite does not have."""
+    if scoring not in SCORINGS:
+        raise UnknownName("scoring", scoring, SCORINGS)
+    if scoring not in (published.scorings if published else ("strict",)):
+        names = [name for name, kind in PUBLISHED.items() if scoring in kind.scorings]
+        raise UsageError(
+            f"The scoring {scoring!r} is for {', '.join(names)} suites, not for {spec!r}; leave it"
+            " out."
+        )
 
 
 def _load_file(spec: str, *, allow_code: bool, probed: bool, check: bool) -> Suite:

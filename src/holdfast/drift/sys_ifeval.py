@@ -1,9 +1,14 @@
 """S-IFEval: IFEval's prompts with their instructions moved into the system prompt.
 
-The file has an `IFEvalRow` as JSON in each line, and may be gzipped. The system prompt gives the
-instructions; the user's request, which does not repeat them, is the probe. The file is not part of
-the package, and nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou et
-al. 2023, Apache-2.0).
+The file has an `IFEvalRow` as JSON in each line, and may be gzipped:
+
+    {"key": 1000, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}], "messages":
+     [{"role": "system", "content": "Do not use any commas."},
+      {"role": "user", "content": "I am planning a trip to Japan. Write an itinerary."}]}
+
+The system prompt gives the instructions; the user's request, which does not repeat them, is the
+probe. The file is not part of the package, and nothing in it is executed. Source: SystemCheck
+(MIT), derived from IFEval (Zhou et al. 2023, Apache-2.0).
 """
 
 import difflib
@@ -15,7 +20,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
-from holdfast.drift.suite_file import NonEmptyText
+from holdfast.drift.suite_entries import NonEmptyText
 from holdfast.errors import UsageError, shortened
 from holdfast.files import read_json_lines
 from holdfast.measures import Measure, build

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints, ValidationError
 
-from holdfast.drift.recorded_dialogs import Dialogs, in_short, sha256_of, values_in
+from holdfast.drift.recorded_dialogs import json_excerpt, read_lines
 from holdfast.errors import UnknownName, UsageError
-from holdfast.files import ASSETS
+from holdfast.files import ASSETS, digest_of
 from holdfast.validation.pydantic_errors import StrictModel
 
 SHIPPED_SCRIPTS = ("everyday", "work", "long")
@@ -61,9 +61,6 @@ class UserTurns:
         return min(self.scripts, key=lambda script: len(script.messages))
 
 
-UserSource = Dialogs | UserTurns  # where the user's messages come from, if no model writes them
-
-
 def read_user_turns(path: Path | str) -> UserTurns:
     """Reads a file of scripts.
 
@@ -79,18 +76,20 @@ def read_user_turns(path: Path | str) -> UserTurns:
     elif not Path(path).exists() and get_close_matches(str(path), SHIPPED_SCRIPTS):
         raise UnknownName("file of user messages", str(path), SHIPPED_SCRIPTS)
     path = Path(path)
-    scripts = tuple(_read_script(value, n, f"Line {n} of {path}") for n, value in values_in(path))
-    return UserTurns(path.name, sha256_of(path), scripts)
+    scripts = tuple(
+        _read_script(value, line, f"Line {line} of {path}") for line, value in read_lines(path)
+    )
+    return UserTurns(path.name, digest_of(path), scripts)
 
 
-def _read_script(value: Any, number: int, where: str) -> Script:
+def _read_script(value: Any, line: int, where: str) -> Script:
     """Reads a line of the file; refuses any that is not a list of messages."""
     values = value if isinstance(value, list) else []
     entries = [entry if isinstance(entry, dict) else {"text": entry} for entry in values]
     for position, entry in enumerate(entries, start=1):
         if entry.get("pressure", "none") not in PRESSURES:
             raise UsageError(
-                f"{where}, message {position}: the pressure {in_short(entry['pressure'])} is"
+                f"{where}, message {position}: the pressure {json_excerpt(entry['pressure'])} is"
                 f" unknown; give one of {', '.join(PRESSURES)}, or leave it out.",
                 option="pressure",
                 value=entry["pressure"],
@@ -102,8 +101,8 @@ def _read_script(value: Any, number: int, where: str) -> Script:
         messages = ()
     if not messages:
         raise UsageError(
-            f"{where} is {in_short(value)}, not a list of user messages; write one dialog per line,"
-            ' such as ["Hi!", {"text": "What is for dinner?", "pressure": "none"}].',
+            f"{where} is {json_excerpt(value)}, not a list of user messages; write one dialog per"
+            ' line, such as ["Hi!", {"text": "What is for dinner?", "pressure": "none"}].',
             value=value,
         )
-    return Script(number, messages)
+    return Script(line, messages)

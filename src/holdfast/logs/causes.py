@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
-from holdfast.drift.cases import Case, Rule, text_of
+from holdfast.drift.cases import Case, Rule
+from holdfast.drift.rule_sentences import text_of_rule
 from holdfast.errors import cut
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
@@ -84,7 +85,7 @@ class DialogCauses:
 
 
 def _rule_text(case: Case, rule: Rule) -> RuleText:
-    return _read_rule(text_of(case, rule))
+    return _read_rule(text_of_rule(case, rule))
 
 
 @lru_cache(maxsize=256)

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.chat.messages import Message
-from holdfast.drift.cases import Case, Rule, Suite, text_of
+from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.pairing import RECALL_QUESTION
+from holdfast.drift.rule_sentences import text_of_rule
 from holdfast.errors import RequestFailed
 from holdfast.files import cannot_write
 from holdfast.generation.sampling import Sampling
@@ -284,7 +285,7 @@ def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
     if recalled is not None and not recalled.judged:
         states = recalled.score(text).keeps_rule
     else:
-        passage = RuleText(text_of(fork.case, fork.rule)).find_in(text)
+        passage = RuleText(text_of_rule(fork.case, fork.rule)).find_in(text)
         states = (passage or find_statement(text, fork.rule.measure)) is not None
     is_whole = answer.stop_reason not in ("length", "context") and bool(text.strip())
     return states if states or is_whole else None

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.drift.cases import Case, Rule, Suite, sentence_of
+from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
+from holdfast.drift.rule_sentences import sentence_of_rule
 from holdfast.drift.suites import as_suite
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs, NoDialog
@@ -205,7 +206,9 @@ def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
 
 def rule_texts(cases: Sequence[Case]) -> dict[str, str]:
     """The text of each rule, or the sentence of the prompt that states it, by the rule's name."""
-    texts = {name: rule.text or sentence_of(case, rule) for name, case, rule in named_rules(cases)}
+    texts = {
+        name: rule.text or sentence_of_rule(case, rule) for name, case, rule in named_rules(cases)
+    }
     return {name: text for name, text in texts.items() if text}
 
 

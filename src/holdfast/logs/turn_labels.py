@@ -21,7 +21,8 @@ import numpy as np
 from holdfast.analysis.adherence import label_of
 from holdfast.analysis.measure_tests import Label
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.drift.cases import Suite, text_of
+from holdfast.drift.cases import Suite
+from holdfast.drift.rule_sentences import text_of_rule
 from holdfast.errors import RecordsError, cut, reason_of
 from holdfast.files import cannot_write
 from holdfast.logs.dialogs import LoggedTurn
@@ -126,7 +127,7 @@ def label_tasks(
         if turn is None:
             continue
         named_rule = rules[sampled.rule]
-        text = text_of(named_rule.case, named_rule.rule)
+        text = text_of_rule(named_rule.case, named_rule.rule)
         source = source_of(records[sampled.dialog], sampled.turn)
         tasks.append(LabelTask(sampled.rule, text, named_rule.rule.measure.spec, source, turn))
     return tasks

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast import drift, records
+from holdfast.drift.method_checks import check_in_dialogs, check_with_rules
 from holdfast.drift.progress import Progress
-from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.run_identity import COMPATIBILITY as DRIFT_COMPATIBILITY
-from holdfast.drift.run_identity import identity_of_user_source
+from holdfast.drift.run_identity import identity_of_user
 from holdfast.errors import ModelError, UsageError, option
 from holdfast.methods import Ability, spec_of
 from holdfast.models.capabilities import require_chat_model, supports
@@ -217,10 +217,11 @@ def check_before_loading(
     for methods in plan.steerings:
         check_with_rules(methods, suite.cases, settings)
     refuse_other_command(out, "calibrate")
-    resolved_settings = resolve_settings(suite, settings, plan.user_turns)
+    cast = drift.Cast(user_turns=plan.user_turns)
+    resolved_settings = resolve_settings(suite, settings, cast)
     identity_of_chats = {
         "settings": {"conversations": resolved_settings.conversations},
-        **identity_of_user_source(plan.user_turns),
+        **identity_of_user(cast),
     }
     records.refuse_early(Path(out) / "stability", identity_of_chats, {}, _STABILITY_COMPATIBILITY)
     identity = _identity_of(suite, capability, plan)
@@ -252,9 +253,10 @@ def _identity_of(
 
 def units_of(suite: drift.Suite, capability: Capability, plan: CalibrationPlan) -> int:
     """Returns how many units of progress `calibrate` reports: replies and questions."""
-    settings = resolve_settings(suite, calibration_settings(suite, plan), plan.user_turns)
+    cast = drift.Cast(user_turns=plan.user_turns)
+    settings = resolve_settings(suite, calibration_settings(suite, plan), cast)
     numbers = range(settings.conversations)
-    replies = count_replies(suite, settings, plan.user_turns, numbers)
+    replies = count_replies(suite, settings, numbers, cast)
     return len(plan.steerings) * (replies + len(capability.items))
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from holdfast import drift, records
 from holdfast.drift.cases import Suite
+from holdfast.drift.method_checks import check_in_dialogs
 from holdfast.drift.progress import Progress
-from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.settings import Running
 from holdfast.errors import RequestFailed, UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of

@@ -138,7 +138,7 @@ def _trace(
     """Holds the self-chats of a model, with a progress bar, and describes their attention."""
     conversations = count_of(settings.conversations, "conversation")
     title = f"{conversations} of {count_of(settings.rounds, 'round')} with {model.name}"
-    total = count_replies(suite, settings, None, range(settings.conversations))
+    total = count_replies(suite, settings, range(settings.conversations))
     with Bar(total, title=title, waves=1) as bar:
         running = drift.Running(progress=bar, command=command_line())
         traced = attention_decay.run_traced(model, suite, folder, settings, method, running)

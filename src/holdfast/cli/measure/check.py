@@ -201,7 +201,8 @@ def _plan_of(arguments: CheckArguments) -> _Plan:
             most = max(map(len, earlier.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     settings = check_settings(suite, settings, terms)
-    check_before_loading(suite, out, settings, [method], user_turns, command_line())
+    cast = drift.Cast(user_turns=user_turns)
+    check_before_loading(suite, out, settings, [method], cast, command_line())
     return _Plan(endpoint, suite, settings, terms, method, user_turns, earlier, out)
 
 
@@ -268,7 +269,7 @@ def _converse(run: DriftRun, terms: Terms, earlier: Earlier | None) -> Run:
         f" {count_of(run.settings.rounds, 'round')} each"
     )
     # the prompts take turns, and all conversations of a prompt have the same number of replies
-    per_turn = count_replies(run.suite, run.settings, run.cast.read(), range(count))
+    per_turn = count_replies(run.suite, run.settings, range(count), run.cast)
     with Bar(terms.budget * per_turn, title=title) as bar:
         running = drift.Running(progress=bar, command=command_line())
 

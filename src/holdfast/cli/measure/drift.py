@@ -34,7 +34,7 @@ from holdfast.cli.shared.user_messages import (
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
-from holdfast.drift.recorded_dialogs import Dialogs
+from holdfast.drift.recorded_dialogs import RecordedDialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.settings import Pairs, Settings
@@ -119,7 +119,7 @@ class _Plan:
     shard: Shard
     out: Path
     page: Path
-    dialogs: Dialogs | None
+    dialogs: RecordedDialogs | None
     user_turns: UserTurns | None
 
 
@@ -169,7 +169,8 @@ def _plan_of(arguments: DriftArguments) -> _Plan:
     dialogs = load_dialogs(arguments, arguments.dialogs, suite, settings)
     if not (dialogs or user_turns):
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
-    check_before_loading(suite, out, settings, steerings, dialogs or user_turns, command_line())
+    cast = drift.Cast(dialogs=dialogs, user_turns=user_turns)
+    check_before_loading(suite, out, settings, steerings, cast, command_line())
     return _Plan(endpoint, suite, settings, steerings, shard, out, page, dialogs, user_turns)
 
 
@@ -179,18 +180,16 @@ def _load(arguments: DriftArguments, plan: _Plan) -> DriftRun:
     note_usual_user_turns(arguments, plan.user_turns)
     _warn_of_foreign_files(arguments.method or (), model)
     warn_of_default_steering(model, plan.steerings)
-    user_source = plan.dialogs or plan.user_turns
-    user_source, settings = prepare(model, plan.suite, plan.settings, user_source)
-    dialogs = user_source if isinstance(user_source, Dialogs) else None
     # the run and its baseline share the judges, so that each is loaded once
     judging = make_judging(force=arguments.force_judge)
-    cast = drift.Cast(user_model, dialogs, judging, plan.user_turns)
+    cast = drift.Cast(user_model, plan.dialogs, judging, plan.user_turns)
+    settings, cast = prepare(model, plan.suite, plan.settings, cast)
     return DriftRun(model, plan.suite, plan.out, settings, plan.steerings, cast, shard=plan.shard)
 
 
 def _converse(run: DriftRun) -> Run:
     """Holds the conversations that the folder lacks, with a progress bar."""
-    replies = count_replies(run.suite, run.settings, run.cast.read(), run.numbers)
+    replies = count_replies(run.suite, run.settings, run.numbers, run.cast)
     replies *= len(run.methods)
     waves = len(run.methods) * math.ceil(len(run.numbers) / run.settings.batch)
     with Bar(replies, title=_title(run, replies), waves=waves) as bar:

@@ -257,8 +257,8 @@ def _missing(run: DriftRun) -> list[int]:
 
 def _count_replies(run: DriftRun, numbers: Sequence[int]) -> int:
     """How many replies these conversations have, at most."""
-    user_source, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
-    return count_replies(run.suite, settings, user_source, numbers)
+    settings, cast = prepare(run.model, run.suite, run.settings, run.cast)
+    return count_replies(run.suite, settings, numbers, cast)
 
 
 def _run_groups(run: DriftRun, plan: RunPlan, box: TimeBox, missing: Sequence[int]) -> int:

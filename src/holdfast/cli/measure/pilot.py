@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.cli.shared.notes import note
-from holdfast.drift import Settings, Suite
+from holdfast.drift import Cast, Settings, Suite
 from holdfast.drift.pairing import Pairing, draw_conversation
 from holdfast.drift.progress import GROWTH
 from holdfast.drift.remaining import count_replies
@@ -155,14 +155,14 @@ def time_replies(
         seconds: how long the timing may take, from the model's first token on.
     """
     note(f"timing the model, for at most {duration(seconds)} ...")
-    user_source, settings = prepare(model, suite, settings, user_turns)
+    settings, cast = prepare(model, suite, settings, Cast(user_turns=user_turns))
     max_count = max(count for count, _ in _TRIALS)
     if model.independent:
         max_count = _MAX_ENDPOINT_REPLIES
     numbers = range(max_count)
-    pairings = [draw_conversation(suite, settings, user_source, number) for number in numbers]
+    pairings = [draw_conversation(suite, settings, number, cast) for number in numbers]
     trials = run_sync(_run_trials(model, pairings, settings, seconds))
-    replies = count_replies(suite, settings, user_source, numbers)
+    replies = count_replies(suite, settings, numbers, cast)
     return _pilot_of(trials, replies / (max_count * settings.rounds))
 
 

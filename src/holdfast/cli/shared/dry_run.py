@@ -100,7 +100,7 @@ def _conversations_item(
     count = len(steerings)
     if count > 1:
         name = f"{name}, with {count} methods"
-    replies = count_replies(run.suite, run.settings, run.cast.read(), run.numbers)
+    replies = count_replies(run.suite, run.settings, run.numbers, run.cast)
     compiled = map(methods.compile_methods, steerings)
     retries = sum(retry.retries for steering in compiled for retry in steering.retries)
     return WorkItem(name, count * len(run.numbers), left, count * replies, retries * replies)
@@ -109,8 +109,7 @@ def _conversations_item(
 def _baseline_item(run: DriftRun) -> WorkItem:
     """The probes that --baseline asks without a system prompt."""
     numbers = run.numbers
-    users = run.cast.read()
-    pairings = [draw_conversation(run.suite, run.settings, users, number) for number in numbers]
+    pairings = [draw_conversation(run.suite, run.settings, number, run.cast) for number in numbers]
     probes = sum(len(pairing.stability_questions) for pairing in pairings)
     unasked = missing_numbers(run.out / BASELINE, [UNSTEERED], numbers)[UNSTEERED]
     return WorkItem("conversations asked without a prompt", len(numbers), len(unasked), probes)
@@ -136,7 +135,7 @@ def _measure(
     count = len(numbers)
     if not numbers:
         return [], Measured([], 0, 0, 0, 0.0)
-    replies = count_replies(run.suite, run.settings, run.cast.read(), numbers)
+    replies = count_replies(run.suite, run.settings, numbers, run.cast)
     # most of a recorded dialog is computed with its first reply, so a few replies show no pace
     may_stop = run.cast.dialogs is None and rounds > 2
     max_replies = replies * (rounds - 1) // rounds if may_stop else 0

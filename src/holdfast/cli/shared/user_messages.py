@@ -8,7 +8,7 @@ from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import Options, UserTurnsOptions, option_of
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
-from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
+from holdfast.drift.recorded_dialogs import RecordedDialogs, read_dialogs
 from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.suites import PUBLISHED, SHIPPED
 from holdfast.drift.user_scripts import SHIPPED_SCRIPTS, UserTurns, read_user_turns
@@ -71,7 +71,7 @@ def _refuse_users(arguments: Options, name: str, others: Sequence[str]) -> None:
 
 def load_dialogs(
     arguments: Options, path: str | None, suite: Suite, settings: Settings
-) -> Dialogs | None:
+) -> RecordedDialogs | None:
     """Reads the dialogs of `--dialogs`; prints how many are cut, changed or left out.
 
     Returns:

@@ -30,13 +30,13 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.drift.cases import Suite
+from holdfast.drift.concurrent_dialogs import hold_dialog
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
+from holdfast.drift.method_checks import check_in_dialogs
 from holdfast.drift.pairing import Pairing, draw_pairing
 from holdfast.drift.probe_outcomes import results_of
-from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.resolved_settings import user_prompt_of
-from holdfast.drift.selfchat import converse_once
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import load_suite
 from holdfast.errors import cut
@@ -110,7 +110,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         dialog = Dialog(draw_pairing(benchmark.suite, protocol, int(state.sample_id)))
         speakers = _speakers(protocol.sampling)
         check_in_dialogs(speakers.agent.check, methods, benchmark.suite.cases, protocol)
-        await converse_once(speakers, dialog, methods, _settings_of_epoch(protocol, state.epoch))
+        await hold_dialog(speakers, dialog, methods, _settings_of_epoch(protocol, state.epoch))
         seconds = time.monotonic() - start
         record = conversation_of(dialog, spec_of(methods), results_of(dialog.probes), seconds)
         state.store.set(RECORD, record.to_json())

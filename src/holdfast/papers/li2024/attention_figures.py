@@ -50,7 +50,7 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
     """The trace of a model's attention in the folder of a step; an earlier run is resumed."""
     settings = attention_decay.traced_settings(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
-    replies = count_replies(setup.suite, settings, None, range(settings.conversations))
+    replies = count_replies(setup.suite, settings, range(settings.conversations))
     with setup.watch(step, replies) as progress:
         running = drift.Running(progress=progress)
         run = attention_decay.run_traced(

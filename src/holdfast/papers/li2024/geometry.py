@@ -94,7 +94,7 @@ def hidden_geometry(
     Args:
         out: the folder of the self-chats; an earlier run in it is resumed.
     """
-    replies = count_replies(suite, settings, None, range(settings.conversations))
+    replies = count_replies(suite, settings, range(settings.conversations))
     with watch("dialogs", replies) as progress:
         running = drift.Running(progress=progress, command=command)
         run = drift.run(model, suite, out, settings, running=running)

@@ -151,7 +151,7 @@ class Li2024Setup:
 
     def self_chats(self, step: str, model: ChatModel, settings: drift.Settings) -> Run:
         """Runs self-chats in a folder named after the step; an earlier run is resumed."""
-        replies = count_replies(self.suite, settings, None, range(settings.conversations))
+        replies = count_replies(self.suite, settings, range(settings.conversations))
         with self.watch(step, replies) as progress:
             running = drift.Running(progress=progress)
             return drift.run(model, self.suite, self.out / step, settings, running=running)
