@@ -19,7 +19,8 @@ from holdfast.drift.suites import load_suite
 from holdfast.errors import Unreachable, UsageError
 from holdfast.methods import parse
 from holdfast.proxy.chat_requests import Api, request_from_body
-from holdfast.proxy.suite_middleware import NotScored, SuiteMiddleware, which_are_scored
+from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.suite_rules import NotScored, which_are_scored
 from holdfast.proxy.upstream import Upstream
 
 SEVERAL = (

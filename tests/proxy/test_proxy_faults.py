@@ -32,9 +32,10 @@ from fake_upstream import (
 
 import holdfast
 from holdfast.drift.suite_file import parse_suite
-from holdfast.proxy import forwarding, relay
+from holdfast.proxy import forwarding, measure_threads
+from holdfast.proxy.chat_edits import EditOutcome
 from holdfast.proxy.reply_scores import WhyUnscored
-from holdfast.proxy.suite_middleware import EditOutcome, SuiteChat
+from holdfast.proxy.suite_middleware import SuiteChat
 from holdfast.proxy.tally import Tally
 
 BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
@@ -172,7 +173,7 @@ def test_a_slow_measure_delays_no_reply_for_long(end_of_slow_measure, monkeypatc
         assert text_of(ask(proxy)) == "Fine, sir"
         assert proxy.counts.unchecked == 1
         assert len(upstream.requests) == 1 and "more than 0.2 s" in caplog.text
-        monkeypatch.setattr(relay, "_MAX_SECONDS", 0)
+        monkeypatch.setattr(measure_threads, "_MAX_SECONDS", 0)
         assert text_of(ask(proxy)) == "Fine, sir"
         wait_until(lambda: proxy.counts.unscored == {WhyUnscored.BUSY: 1})
         end_of_slow_measure.set()

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from holdfast.proxy.suite_middleware import SuiteRule
+from holdfast.proxy.suite_rules import SuiteRule
 from holdfast.proxy.tally import LAST_TURN, RuleCell, Tally
 
 # the buckets of histograms
