@@ -64,6 +64,10 @@ def call(url, **options):
     )
 
 
+def refuse(request, writer):
+    writer.whole("401 No", b'{"error": {"message": "no"}}', "Content-Type: application/json")
+
+
 def test_a_chat_is_edited_and_its_reply_scored(tally, run):
     async def ask(url):
         reply = await call(url)
@@ -161,10 +165,6 @@ def test_a_chat_in_another_api_is_counted(tally, run, call_type, is_counted):
 BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
 WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
 SIGN = [CHAT[0], {"role": "user", "content": "[Reminder: Sign as Tony.]\n\nHi."}]
-
-
-def refuse(request, writer):
-    writer.whole("401 No", b'{"error": {"message": "no"}}', "Content-Type: application/json")
 
 
 @pytest.fixture
