@@ -61,11 +61,11 @@ class Mark:
         """Makes the mark of a turn that broke a rule, and of which the model is told now."""
         calls = turn.done.calls
         last_call = calls[-1].id if calls else ""
-        return cls(turn.number, _digest(turn.user), rule, len(calls), last_call)
+        return cls(turn.number, _text_digest(turn.user), rule, len(calls), last_call)
 
     def is_of(self, turn: LoggedTurn) -> bool:
         """Whether the mark is about a turn."""
-        return self.turn == turn.number and self.message == _digest(turn.user)
+        return self.turn == turn.number and self.message == _text_digest(turn.user)
 
     @property
     def key(self) -> tuple[int, str, str]:
@@ -78,10 +78,6 @@ class Mark:
         if self.last_call and self.last_call in ids:
             return ids.index(self.last_call) + 1
         return self.calls
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -153,6 +149,10 @@ class SessionState:
         if may_be_document(transcript):
             return True
         return digests(transcript, self.offset) == LogDigests(self.head, self.tail)
+
+
+def _text_digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def digests(transcript: Path, offset: int) -> LogDigests:
