@@ -156,11 +156,17 @@ class ChatRelay:
             self.tally.note_reply(reply)
             if self._log is not None:
                 self._log.write(relayed.chat.request, choice, relayed.edit.added)
-            if self._on_reply is not None and isinstance(reply, ScoredReply):
-                try:
-                    self._on_reply(reply)
-                except Exception as error:
-                    _log_fault("on_reply failed", error)
+            if isinstance(reply, ScoredReply):
+                self._report(reply)
+
+    def _report(self, reply: ScoredReply) -> None:
+        """Calls the user's function with the scores of a reply."""
+        if self._on_reply is None:
+            return
+        try:
+            self._on_reply(reply)
+        except Exception as error:
+            _log_fault("on_reply failed", error)
 
 
 def chat_relay(
