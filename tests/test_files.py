@@ -157,7 +157,7 @@ OTHER_WRITERS = {
     "logs/turn_labels.py": "labels are appended as they are given",
     "logs/part_scanning.py": "a scratch file",
     "models/install.py": "downloads, which may be resumed",
-    "proxy/relay.py": "chats are appended as they end",
+    "proxy/chat_log.py": "chats are appended as they end",
     "report/logs_export.py": "larger than memory, so to a temporary file",
     "cli/__init__.py": "/dev/null",
 }

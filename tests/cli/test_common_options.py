@@ -6,7 +6,7 @@ from paths import ROOT
 
 from holdfast.cli import GROUPS, command_named, main
 from holdfast.cli.shared.command import JSON, Arg, file_to_write
-from holdfast.proxy.relay import ChatLog
+from holdfast.proxy.chat_log import ChatLog
 
 RECORDED = ROOT / "tests" / "data/recorded/schema-3"
 

@@ -33,7 +33,7 @@ from holdfast.coding_agents import hook_command
 from holdfast.coding_agents.hook_command import HookCall, hook_call
 from holdfast.coding_agents.hook_rules import cached_hook_rules, load_hook_rules
 from holdfast.coding_agents.settings_files import AGENTS as AGENTS_BY_NAME
-from holdfast.coding_agents.settings_files import settings_of
+from holdfast.coding_agents.settings_files import hook_settings
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.patterns import limit_search_time
@@ -957,7 +957,7 @@ LINES = {
 @pytest.mark.parametrize("agent", LINES)
 def test_the_example_has_the_lines_that_are_installed(agent):
     command = "holdfast remind --suite /path/to/rules.yaml"
-    assert json.loads((EXAMPLE / LINES[agent]).read_text()) == settings_of(
+    assert json.loads((EXAMPLE / LINES[agent]).read_text()) == hook_settings(
         AGENTS_BY_NAME[agent], command
     )
 

@@ -11,13 +11,13 @@ from fake_upstream import (
     FakeUpstream,
     chunks,
     completion,
+    in_turn,
     reply_events,
     reply_json,
 )
 
-from holdfast.errors import UsageError
+from holdfast.proxy.chat_edits import EditOutcome
 from holdfast.proxy.reply_scores import WhyUnscored
-from holdfast.proxy.suite_middleware import EditOutcome
 from holdfast.proxy.tally import Tally
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing it asks the network
@@ -64,6 +64,10 @@ def call(url, **options):
     )
 
 
+def refuse(request, writer):
+    writer.whole("401 No", b'{"error": {"message": "no"}}', "Content-Type: application/json")
+
+
 def test_a_chat_is_edited_and_its_reply_scored(tally, run):
     async def ask(url):
         reply = await call(url)
@@ -92,9 +96,6 @@ def test_a_stream_is_scored_once_it_is_over(tally, run):
 
 
 def test_a_refused_call_is_counted(tally, run):
-    def refuse(request, writer):
-        writer.whole("401 No", b'{"error": {"message": "no"}}', "Content-Type: application/json")
-
     async def ask(url):
         with pytest.raises(litellm.AuthenticationError):
             await call(url)
@@ -159,9 +160,113 @@ def test_a_chat_in_another_api_is_counted(tally, run, call_type, is_counted):
     assert tally.counts().requests == ({EditOutcome.OTHER_API: 1} if is_counted else {})
 
 
-def test_retries_are_refused(tmp_path):
-    path = tmp_path / "bot.yaml"
+# Replies that are drawn again
+
+BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
+WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
+SIGN = [CHAT[0], {"role": "user", "content": "[Reminder: Sign as Tony.]\n\nHi."}]
+
+
+@pytest.fixture
+def checking(tmp_path, monkeypatch):
+    path, tally = tmp_path / "bot.yaml", Tally()
     path.write_text(SUITE)
-    with pytest.raises(UsageError) as excinfo:
-        SuiteHook(path, "check-and-retry:n=2")
-    assert excinfo.value.option == "method" and excinfo.value.value == "check-and-retry"
+    hook = SuiteHook(path, "check-and-retry:n=2", tally=tally)
+    monkeypatch.setattr(litellm, "callbacks", [hook])
+    return tally
+
+
+def replied(checking, run, answers, **options):
+    """Returns the text of the reply to a call, and the messages of all requests."""
+
+    async def ask(url):
+        reply = await call(url, **options)
+        await until(lambda: checking.counts().rules)
+        return reply.choices[0].message.content
+
+    with FakeUpstream(in_turn(*answers)) as upstream:
+        text = run(ask(upstream.url))
+    return text, [request.json["messages"] for request in upstream.requests]
+
+
+def test_a_reply_that_breaks_a_rule_is_drawn_again(checking, run):
+    answers = (BROKEN, KEPT)
+    assert replied(checking, run, answers, temperature=1) == ("Fine, Tony", [CHAT, SIGN])
+    # only the reply that the caller got is scored
+    assert scored(checking) == {"signs": (1, 1), "short": (1, 1)}
+    assert (checking.counts().retries, checking.counts().failed_retries) == (1, 0)
+    assert checking.counts().requests == {EditOutcome.UNCHANGED: 1}
+
+
+def test_a_reply_that_keeps_all_rules_is_returned_at_once(checking, run):
+    assert replied(checking, run, (KEPT,)) == ("Fine, Tony", [CHAT])
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(WORSE, BROKEN, WORSE), (BROKEN, refuse), (BROKEN, reply_json(completion("")))],
+    ids=["the fewest broken", "refused", "empty"],
+)
+def test_the_best_draw_is_returned_if_none_keeps_all_rules(checking, run, answers):
+    text, requests = replied(checking, run, answers)
+    assert text == "Fine, sir" and len(requests) == len(answers)
+    assert scored(checking) == {"signs": (0, 1), "short": (1, 1)}
+    assert checking.counts().failed_retries == (len(answers) == 2)
+
+
+def test_retries_are_edited_too(tmp_path, monkeypatch, run):
+    path, tally = tmp_path / "bot.yaml", Tally()
+    path.write_text(SUITE)
+    hook = SuiteHook(path, f"{EVERY}+check-and-retry:n=1", tally=tally)
+    monkeypatch.setattr(litellm, "callbacks", [hook])
+    _, (first, second) = replied(tally, run, (BROKEN, KEPT))
+    assert first == REMINDED
+    assert second[-1]["content"] == "[Reminder: Be brief.]\n\n[Reminder: Sign as Tony.]\n\nHi."
+
+
+def test_a_reply_through_the_router_is_drawn_again(checking, run):
+    async def ask(url):
+        served = {"model": "openai/m", "api_base": f"{url}/v1", "api_key": "k", "max_retries": 0}
+        router = litellm.Router([{"model_name": "bot", "litellm_params": served}], num_retries=0)
+        reply = await router.acompletion(model="bot", messages=CHAT, metadata={"tag": "mine"})
+        await until(lambda: checking.counts().rules)
+        return reply.choices[0].message.content
+
+    with FakeUpstream(in_turn(BROKEN, KEPT)) as upstream:
+        assert run(ask(upstream.url)) == "Fine, Tony"
+    assert [request.json["messages"] for request in upstream.requests] == [CHAT, SIGN]
+    assert "metadata" not in upstream.requests[1].json
+
+
+def test_litellm_caches_the_best_reply(checking, run, monkeypatch):
+    monkeypatch.setattr(litellm, "cache", litellm.Cache(type="local"))
+
+    async def ask(url):
+        first = await call(url, caching=True)
+        await until(lambda: checking.counts().rules)
+        second = await call(url, caching=True)
+        return [reply.choices[0].message.content for reply in (first, second)]
+
+    with FakeUpstream(in_turn(BROKEN, KEPT)) as upstream:
+        assert run(ask(upstream.url)) == ["Fine, Tony"] * 2
+    assert len(upstream.requests) == 2
+
+
+def test_what_no_hook_can_check_is_counted_and_said_once(checking, run, caplog):
+    async def ask(url):
+        for _ in range(2):
+            stream = await call(url, stream=True)
+            assert "sir" in "".join([p.choices[0].delta.content or "" async for p in stream])
+        await litellm.acompletion("openai/m", messages=CHAT, api_base=f"{url}/v1", api_key="k")
+        await until(lambda: sum(row.scored for row in checking.counts().rules) == 6)
+
+    events = reply_events(*chunks("Fine, ", "sir"))
+    with FakeUpstream(in_turn(events, events, BROKEN)) as upstream:
+        run(ask(upstream.url))
+    assert len(upstream.requests) == 3 and checking.counts().unchecked == 3
+    assert [record.message.count("pass unchecked") for record in caplog.records].count(1) == 1
+
+
+def test_several_choices_pass_unchecked(checking, run):
+    text, requests = replied(checking, run, (BROKEN,), n=2)
+    assert text == "Fine, sir" and len(requests) == 1 and checking.counts().unchecked == 1

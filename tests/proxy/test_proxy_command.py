@@ -19,7 +19,8 @@ from holdfast.drift.suites import load_suite
 from holdfast.errors import Unreachable, UsageError
 from holdfast.methods import parse
 from holdfast.proxy.chat_requests import Api, request_from_body
-from holdfast.proxy.suite_middleware import NotScored, SuiteMiddleware, which_are_scored
+from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.suite_rules import NotScored, which_are_scored
 from holdfast.proxy.upstream import Upstream
 
 SEVERAL = (
@@ -96,6 +97,51 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
     # `refuses` may still be answered before the signal takes effect, as the last request
     (chat,) = [request for request in upstream.requests if request.line.startswith("POST")]
     assert chat.json["messages"][-1]["content"] == f"[Reminder: {SYSTEM}]\n\nHi."
+
+
+ENDLESS_MEASURE = """
+def measure(reply):
+    while "sir" in reply:
+        pass
+    return 1.0
+"""
+IMPATIENT_PROXY = """
+import sys
+from holdfast.cli import main
+from holdfast.proxy import forwarding, measure_threads
+forwarding._MAX_SECONDS = measure_threads._MAX_SECONDS_AT_END = 0.2
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_process_ends_although_a_measure_does_not(tmp_path):
+    own_rule = "      - id: own\n        measure: {python: endless.measure}\n"
+    (tmp_path / "bot.yaml").write_text(SUITE + own_rule)
+    (tmp_path / "endless.py").write_text(ENDLESS_MEASURE)
+    with FakeUpstream(reply_json(completion("Fine, sir"))) as upstream:
+        command = [sys.executable, "-c", IMPATIENT_PROXY, "proxy", "--port", "0"]
+        command += ["--suite", "bot.yaml", "--allow-code", "--method", "check-and-retry"]
+        with subprocess.Popen(
+            [*command, "--upstream", f"{upstream.url}/v1"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            try:
+                url = process.stdout.readline().split()[2]
+                messages = [{"role": "system", "content": SYSTEM}]
+                messages.append({"role": "user", "content": "Hi."})
+                body = {"messages": messages}
+                reply = httpx2.post(f"{url}/chat/completions", json=body, timeout=20)
+                assert reply.json()["choices"][0]["message"]["content"] == "Fine, sir"
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(20) == 0
+                output = process.stdout.read()
+            finally:
+                process.kill()
+    assert "Not scored: 1 reply" in output and "Traceback" not in output
 
 
 def refuses(url: str) -> bool:

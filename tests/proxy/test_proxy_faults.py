@@ -5,6 +5,7 @@ import gzip
 import json
 import sys
 import threading
+import time
 import types
 
 import httpx2
@@ -32,9 +33,10 @@ from fake_upstream import (
 
 import holdfast
 from holdfast.drift.suite_file import parse_suite
-from holdfast.proxy import forwarding, relay
+from holdfast.proxy import forwarding, measure_threads
+from holdfast.proxy.chat_edits import EditOutcome
 from holdfast.proxy.reply_scores import WhyUnscored
-from holdfast.proxy.suite_middleware import EditOutcome, SuiteChat
+from holdfast.proxy.suite_middleware import SuiteChat
 from holdfast.proxy.tally import Tally
 
 BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
@@ -154,7 +156,7 @@ def test_a_measure_that_fails_is_counted(monkeypatch, method):
 
 @pytest.fixture
 def end_of_slow_measure(monkeypatch):
-    """The proxy's suite has a measure that waits for this event, before which no proxy can end."""
+    """The proxy's suite has a measure that waits for this event."""
     is_over = threading.Event()
 
     def wait(reply):
@@ -172,7 +174,7 @@ def test_a_slow_measure_delays_no_reply_for_long(end_of_slow_measure, monkeypatc
         assert text_of(ask(proxy)) == "Fine, sir"
         assert proxy.counts.unchecked == 1
         assert len(upstream.requests) == 1 and "more than 0.2 s" in caplog.text
-        monkeypatch.setattr(relay, "_MAX_SECONDS", 0)
+        monkeypatch.setattr(measure_threads, "_MAX_SECONDS", 0)
         assert text_of(ask(proxy)) == "Fine, sir"
         wait_until(lambda: proxy.counts.unscored == {WhyUnscored.BUSY: 1})
         end_of_slow_measure.set()
@@ -189,6 +191,32 @@ def test_a_slow_measure_costs_the_edit(end_of_slow_measure, monkeypatch):
         assert upstream.requests[0].json["messages"] == messages
         assert proxy.counts.requests == {EditOutcome.FAILED: 1}
         end_of_slow_measure.set()
+
+
+def test_a_measure_that_never_returns_holds_up_no_end(end_of_slow_measure, monkeypatch, caplog):
+    monkeypatch.setattr(measure_threads, "_MAX_SECONDS_AT_END", 0.1)
+    with through(KEPT, "bot.yaml") as (_, proxy):
+        assert text_of(ask(proxy)) == "Fine, Tony"
+        wait_until(lambda: proxy.forwarding.scoring.waiting == 1)
+        ending = time.monotonic()
+    assert time.monotonic() - ending < 5  # the measure takes 30 s
+    assert "Not scored: 1 reply" in caplog.text
+
+
+def test_a_reply_that_waits_at_the_end_is_scored(suite, monkeypatch):
+    begin = threading.Event()
+    score = SuiteChat.score
+
+    def wait(*arguments):
+        begin.wait(20)
+        return score(*arguments)
+
+    monkeypatch.setattr(SuiteChat, "score", wait)
+    with through(KEPT, suite) as (_, proxy):
+        assert text_of(ask(proxy)) == "Fine, Tony"
+        wait_until(lambda: proxy.forwarding.scoring.waiting == 1)
+        threading.Timer(0.1, begin.set).start()
+    assert {row.cell.rule: row.scored for row in proxy.counts.rules} == {"signs": 1, "short": 1}
 
 
 # What is passed on unedited, unchecked or unscored is counted

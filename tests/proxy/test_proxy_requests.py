@@ -23,8 +23,8 @@ from fake_upstream import (
 )
 
 from holdfast.proxy import forwarding
+from holdfast.proxy.chat_edits import EditOutcome
 from holdfast.proxy.chat_requests import Api, Unreadable, request_from_body
-from holdfast.proxy.suite_middleware import EditOutcome
 from holdfast.proxy.upstream import Upstream
 
 

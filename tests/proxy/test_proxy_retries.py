@@ -28,7 +28,7 @@ from fake_upstream import (
 
 import holdfast
 from holdfast.drift.suite_file import parse_suite
-from holdfast.proxy import forwarding, relay, retry_attempts, wrapping
+from holdfast.proxy import forwarding, retry_attempts, upstream_answer, wrapping
 from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
 
@@ -244,7 +244,7 @@ def test_a_retry_is_no_repetition_of_the_first_request(suite):
 def test_the_delay_before_a_retry_is_sent_again(seconds_left, headers, resends, delay):
     deadline = time.monotonic() + seconds_left
     attempts = retry_attempts.RetryAttempts(5, deadline, resends)
-    answer = relay.UpstreamAnswer(429, httpx2.Headers(headers))
+    answer = upstream_answer.UpstreamAnswer(429, httpx2.Headers(headers))
     actual = attempts.delay_after(answer)
     assert actual is None if delay is None else delay[0] <= actual <= delay[1]
 
@@ -252,7 +252,7 @@ def test_the_delay_before_a_retry_is_sent_again(seconds_left, headers, resends, 
 def test_a_date_says_when_to_send_a_retry_again():
     date = email.utils.formatdate(time.time() + 30, usegmt=True)
     attempts = retry_attempts.RetryAttempts(5, time.monotonic() + 60)
-    answer = relay.UpstreamAnswer(503, httpx2.Headers({"retry-after": date}))
+    answer = upstream_answer.UpstreamAnswer(503, httpx2.Headers({"retry-after": date}))
     assert 28 < attempts.delay_after(answer) <= 30
 
 
@@ -464,7 +464,7 @@ def test_an_answer_that_breaks_off_does_so_here(suite):
 
 
 def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkeypatch):
-    monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 100)
+    monkeypatch.setattr(upstream_answer, "MAX_SCORED_REPLY_BYTES", 100)
     body = completion(f"{'Oh. ' * 50}Tony")
     with through(reply_json(body), suite, "check-and-retry") as (upstream, proxy):
         reply = ask(proxy.url)
@@ -474,7 +474,7 @@ def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkey
 
 
 def test_a_retry_that_is_too_long_to_hold_is_discarded(suite, monkeypatch):
-    monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 500)
+    monkeypatch.setattr(upstream_answer, "MAX_SCORED_REPLY_BYTES", 500)
     answers = in_turn(BROKEN, reply_json(completion(f"{'Oh. ' * 500}Tony")))
     with through(answers, suite, "check-and-retry") as (upstream, proxy):
         assert text_of(ask(proxy.url)) == "Fine, sir"
@@ -485,7 +485,7 @@ def test_a_retry_that_is_too_long_to_hold_is_discarded(suite, monkeypatch):
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
 def test_a_wrapped_client_passes_on_what_is_too_long_to_hold(suite, monkeypatch, kind):
-    monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 100)
+    monkeypatch.setattr(upstream_answer, "MAX_SCORED_REPLY_BYTES", 100)
     text, tally = f"{'Oh. ' * 50}Tony", Tally()
     with FakeUpstream(reply_json(completion(text))) as upstream:
         client = kind(base_url=f"{upstream.url}/v1", api_key="k", max_retries=0)

@@ -25,9 +25,9 @@ import holdfast
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.proxy.relay import UpstreamAnswer
 from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import RuleCell, Tally
+from holdfast.proxy.upstream_answer import UpstreamAnswer
 
 KEY = "sk-test-0123456789abcdef"
 EVERY = 'reminder:every=1,text="Be brief."'

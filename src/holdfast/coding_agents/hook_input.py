@@ -22,7 +22,7 @@ class HookOccasion(Enum):
     PROMPT = "the user has sent a message, so the turn before it is over"
     TOOL = "a tool has run, and the turn goes on"
     COMPACTED = "the context was compacted, and the model can be told something"
-    LEAVING = "the context is about to be compacted, or just was, and nothing reaches the model"
+    COMPACTING = "the context is about to be compacted, or just was, and nothing reaches the model"
     OTHER = "a session begins or continues with its whole context"
 
 
@@ -32,9 +32,9 @@ _EVENTS = {
     "PostToolUse": HookOccasion.TOOL,
     "PostToolUseFailure": HookOccasion.TOOL,
     "AfterTool": HookOccasion.TOOL,
-    "PreCompact": HookOccasion.LEAVING,
-    "PostCompact": HookOccasion.LEAVING,
-    "PreCompress": HookOccasion.LEAVING,
+    "PreCompact": HookOccasion.COMPACTING,
+    "PostCompact": HookOccasion.COMPACTING,
+    "PreCompress": HookOccasion.COMPACTING,
     "SessionStart": HookOccasion.OTHER,
 }
 

@@ -116,7 +116,7 @@ class _CachedRule:
         when = dict(vars(rule.when))
         return cls(rule.id, rule.text, when, measure.name, dict(measure.arguments))
 
-    def rule(self) -> HookRule:
+    def build(self) -> HookRule:
         measure = build_checked(self.measure, self.arguments)
         return HookRule(self.id, self.text, When(**self.when), measure)
 
@@ -124,7 +124,7 @@ class _CachedRule:
 def _read_cache(file: Path) -> tuple[HookRule, ...]:
     """The rules in a file of the cache; () if the file is missing or damaged."""
     try:
-        return tuple(_CachedRule(**fields).rule() for fields in json.loads(file.read_bytes()))
+        return tuple(_CachedRule(**fields).build() for fields in json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ()
 
@@ -149,10 +149,10 @@ def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
             value=spec,
         )
     (case,) = suite.cases
-    return tuple(_rules(spec, case))
+    return tuple(_hook_rules(spec, case))
 
 
-def _rules(spec: str, case: Case) -> Iterator[HookRule]:
+def _hook_rules(spec: str, case: Case) -> Iterator[HookRule]:
     from holdfast.drift.rule_sentences import sentence_of_rule
 
     for rule in case.rules:

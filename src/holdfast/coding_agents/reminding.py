@@ -2,11 +2,15 @@
 
 A hook reads the session from the beginning of its last turn on (`session_state.py`), judges the
 turns that were not settled before, and answers with the rules of which to remind the model.
+
+    HookInput, HookRules -> answer_hook -> HookAnswer
+        _read_session        the new part of the log, and the state after the last call
+        _judge               the rules that its turns broke
+        _next_state          the state for the next call, which is written to a file
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +43,8 @@ class _Session:
     Args:
         last_state: the state after the last call of the hook; None if the session was not read
             before, or if its log was written anew.
-        before: the state before the part that was read; without turns if the whole log was read.
+        start_state: the state before the part that was read; without turns if the whole log was
+            read.
         judged_turns: how many turns of the session are not judged again.
     """
 
@@ -48,13 +53,18 @@ class _Session:
     exchanges: Sequence[LoggedExchange]
     turns: Sequence[LoggedTurn]
     last_state: SessionState | None
-    before: SessionState
+    start_state: SessionState
     judged_turns: int
 
     @property
     def is_answering(self) -> bool:
         """Whether the assistant has begun to answer the user's last message."""
         return bool(self.exchanges[-1].replies)
+
+    @property
+    def turns_to_judge(self) -> list[LoggedTurn]:
+        """The turns that were not judged before, or not to their end."""
+        return [turn for turn in self.turns if turn.number > self.judged_turns]
 
 
 class _Judgement(NamedTuple):
@@ -116,17 +126,17 @@ def _read_session(
     is_rewound = part.reaches_back
     if is_rewound and part.start:
         part = read_session_part(transcript)
-    before = state if state and part.start else SessionState(rules.fingerprint)
+    start = state if state and part.start else SessionState(rules.fingerprint)
     exchanges = exchanges_of(_with_call(part.events, call))
     turns = tuple(
-        replace(turn, number=before.turns + turn.number)
-        for turn in turns_of(exchanges, before.earlier_calls, before.previous_text)
+        replace(turn, number=start.turns + turn.number)
+        for turn in turns_of(exchanges, start.earlier_calls, start.previous_text)
     )
     if state is None or is_rewound:  # only the last turn of an unknown session is judged
-        judged_turns = before.turns + max(len(turns) - 1, 0)
+        judged_turns = start.turns + max(len(turns) - 1, 0)
     else:
         judged_turns = state.turns
-    return _Session(transcript, part, exchanges, turns, state, before, judged_turns)
+    return _Session(transcript, part, exchanges, turns, state, start, judged_turns)
 
 
 def _with_call(events: Sequence[Event], call: ToolCall | None) -> list[Event]:
@@ -149,21 +159,21 @@ def _answer(
 ) -> tuple[HookAnswer, SessionState]:
     """The answer to the call of a hook, and the state for the next call."""
     state = session.last_state or SessionState(rules.fingerprint)
-    number = _new_compactions(session.part, state.offset)
-    is_compacting = hook.occasion in (HookOccasion.COMPACTED, HookOccasion.LEAVING)
-    loss = state.loss.after(number, is_compacting)
-    if hook.occasion is HookOccasion.LEAVING:  # a reminder would not stay in the context
+    new_compactions = _count_compactions(session.part, state.offset)
+    is_compacting = hook.occasion in (HookOccasion.COMPACTED, HookOccasion.COMPACTING)
+    loss = state.loss.after(new_compactions, is_compacting)
+    if hook.occasion is HookOccasion.COMPACTING:  # a reminder would not stay in the context
         return HookAnswer(hook.event), _next_state(rules, session, state.marks, loss)
     judgement = _judge(hook, rules, session, state.marks)
     answer = judgement.answer
     if loss.is_open:
         answer = replace(answer, all_rules=rules.rules)
-        loss = ContextLoss(is_answered_ahead=number == 0)
+        loss = ContextLoss(is_answered_ahead=new_compactions == 0)
     return answer, _next_state(rules, session, judgement.marks, loss)
 
 
-def _new_compactions(part: SessionPart, offset: int) -> int:
-    """How many compactions begin after a byte of the log."""
+def _count_compactions(part: SessionPart, offset: int) -> int:
+    """Counts the compactions that begin after a byte of the log."""
     begins = compactions(part.events)
     return sum(part.offset_of(part.events[position]) >= offset for position in begins)
 
@@ -176,29 +186,16 @@ def _judge(
     is_unfinished = hook.occasion is not HookOccasion.PROMPT and session.is_answering
     broken_rules: dict[str, BrokenRule] = {}
     all_marks = {mark.key: mark for mark in marks}
-    for turn in session.turns:
-        if turn.number <= session.judged_turns:
-            continue
+    for turn in session.turns_to_judge:
         is_over = not (is_unfinished and turn is session.turns[-1])
-        message = _digest(turn.user)
-        turn_marks = {
-            mark.rule: mark
-            for mark in all_marks.values()
-            if mark.turn == turn.number and mark.message == message
-        }
-        calls = turn.done.calls
-        last_call = calls[-1].id if calls else ""
+        turn_marks = {mark.rule: mark for mark in all_marks.values() if mark.is_of(turn)}
         for broken in judge.find_broken_rules(turn, is_over, turn_marks):
             broken_rules[broken.rule.id] = broken
-            mark = Mark(turn.number, message, broken.rule.id, len(calls), last_call)
+            mark = Mark.of(turn, broken.rule.id)
             all_marks[mark.key] = mark
     all_broken = tuple(broken_rules.values())
     answer = HookAnswer(hook.event, all_broken, problems=tuple(judge.problems))
     return _Judgement(answer, tuple(all_marks.values()))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _next_state(
@@ -208,7 +205,7 @@ def _next_state(
     part = session.part
     last = session.exchanges[-1]
     settled_turns = session.turns[:-1] if session.is_answering else session.turns
-    count = session.before.turns + len(settled_turns)
+    count = session.start_state.turns + len(settled_turns)
     log_digests = digests(session.transcript, part.end)
     state = SessionState(
         rules=rules.fingerprint,
@@ -226,10 +223,8 @@ def _next_state(
 def _with_context_before(state: SessionState, session: _Session) -> SessionState:
     """A state with the tool calls and the assistant's last text before the last exchange."""
     if not session.turns:  # there is only a message of the user, and nothing new before it
-        before = session.before
-        return replace(
-            state, earlier_calls=before.earlier_calls, previous_text=before.previous_text
-        )
+        start = session.start_state
+        return replace(state, earlier_calls=start.earlier_calls, previous_text=start.previous_text)
     done = session.turns[-1].done
     if session.is_answering:
         return replace(state, earlier_calls=done.earlier, previous_text=done.previous)

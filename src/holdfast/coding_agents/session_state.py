@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.files import user_cache
+from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.parsing import may_be_document
 
@@ -55,6 +56,17 @@ class Mark:
     calls: int
     last_call: str
 
+    @classmethod
+    def of(cls, turn: LoggedTurn, rule: str) -> Mark:
+        """Makes the mark of a turn that broke a rule, and of which the model is told now."""
+        calls = turn.done.calls
+        last_call = calls[-1].id if calls else ""
+        return cls(turn.number, _text_digest(turn.user), rule, len(calls), last_call)
+
+    def is_of(self, turn: LoggedTurn) -> bool:
+        """Whether the mark is about a turn."""
+        return self.turn == turn.number and self.message == _text_digest(turn.user)
+
     @property
     def key(self) -> tuple[int, str, str]:
         """Identifies the mark; a later mark with the same key replaces it."""
@@ -71,6 +83,12 @@ class Mark:
 @dataclass(frozen=True)
 class ContextLoss:
     """Whether the rules have left the context, and whether the model has been reminded since.
+
+    An agent may call its hook for a compaction before the log shows it. The model is reminded once:
+
+        ContextLoss().after(compactions=0, is_compacting=True)  # is_open: all rules are repeated
+        loss = ContextLoss(is_answered_ahead=True)
+        loss.after(compactions=1, is_compacting=False)  # the log has caught up: not open
 
     Args:
         is_open: whether the rules have left the context, and the model was not reminded since.
@@ -131,6 +149,10 @@ class SessionState:
         if may_be_document(transcript):
             return True
         return digests(transcript, self.offset) == LogDigests(self.head, self.tail)
+
+
+def _text_digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def digests(transcript: Path, offset: int) -> LogDigests:

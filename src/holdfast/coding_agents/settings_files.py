@@ -60,12 +60,12 @@ AGENTS = {
 }
 
 
-def program() -> list[str]:
+def start_command() -> list[str]:
     """The words that start Holdfast from any folder."""
     return ["holdfast"] if shutil.which("holdfast") else [sys.executable, "-m", "holdfast"]
 
 
-def settings_of(agent: CodingAgent, command: str) -> dict[str, Any]:
+def hook_settings(agent: CodingAgent, command: str) -> dict[str, Any]:
     """Settings that have only the hooks with this command."""
     hook = {"type": "command", "command": command, "timeout": agent.timeout}
     groups: dict[str, list[dict[str, Any]]] = {}
@@ -77,7 +77,7 @@ def settings_of(agent: CodingAgent, command: str) -> dict[str, Any]:
     return {"hooks": groups}
 
 
-def shown(settings: Mapping[str, Any]) -> str:
+def format_settings(settings: Mapping[str, Any]) -> str:
     """Writes settings as JSON with a line for each event."""
     lines = [
         f"    {json.dumps(event)}: {json.dumps(groups)}"
@@ -101,7 +101,7 @@ def install(agent: CodingAgent, command: str, file: Path) -> list[str]:
     if not isinstance(hooks, dict):
         raise _no_place_for_hooks(file, "'hooks' is not an object")
     new_events: list[str] = []
-    for event, new_groups in settings_of(agent, command)["hooks"].items():
+    for event, new_groups in hook_settings(agent, command)["hooks"].items():
         groups = hooks.setdefault(event, [])
         if not isinstance(groups, list):
             raise _no_place_for_hooks(file, f"'hooks.{event}' is not a list")

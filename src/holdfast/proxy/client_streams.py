@@ -11,7 +11,7 @@ from contextlib import aclosing
 import httpx2
 from starlette.types import Message, Receive, Send
 
-from holdfast.proxy.relay import UpstreamAnswer
+from holdfast.proxy.upstream_answer import UpstreamAnswer
 from holdfast.serve.wire import ClientLeft
 
 # headers about a single connection, which a proxy does not forward (RFC 9110, section 7.6.1)
@@ -84,6 +84,11 @@ class Download:
     def __init__(self, send: Send):
         self._send = send
         self.status = 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the client has the status already, so that no other can be sent."""
+        return self.status != 0
 
     async def send(self, message: Message) -> None:
         """Sends a message of ASGI."""

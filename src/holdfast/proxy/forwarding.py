@@ -5,6 +5,9 @@ last byte is sent, a reply is scored in another thread. If the client leaves, th
 is cancelled. If the server upstream breaks off an answer, so does the proxy, and the client sees
 what it would see without one. A fault or a slow measure here costs the edit, the check or the
 score, but not the request.
+
+    request -> _edit -> _answer_as_it_comes -> the client; scored
+                     -> _answer_checked -> the best of several answers -> the client; scored
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from functools import partial
 import httpx2
 from starlette.types import Receive, Scope, Send
 
+from holdfast.proxy.chat_edits import Edit, EditOutcome
 from holdfast.proxy.chat_requests import Api, api_of, is_other_api
+from holdfast.proxy.checked_answers import CheckedAnswers
 from holdfast.proxy.client_streams import (
     HOP_BY_HOP,
     Download,
@@ -29,17 +34,12 @@ from holdfast.proxy.client_streams import (
     client_timeout,
     end_to_end,
 )
+from holdfast.proxy.measure_threads import MeasureThreads, ScoringQueue
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.relay import (
-    ChatRelay,
-    CheckedAnswers,
-    RelayedRequest,
-    ScoringQueue,
-    UpstreamAnswer,
-)
+from holdfast.proxy.relay import ChatRelay, RelayedRequest
 from holdfast.proxy.retry_attempts import EXTRA_SECONDS, MAX_RESENDS, RetryAttempts
-from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.upstream import Upstream
+from holdfast.proxy.upstream_answer import UpstreamAnswer
 from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
@@ -47,11 +47,11 @@ from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, 
 _LOG = logging.getLogger("holdfast.proxy")
 _MAX_CHAT_BYTES = 64 * 2**20  # a longer request is forwarded unread
 _MAX_SECONDS = 10.0  # to edit a request, or to check a reply; then it is sent on as it came
+_MAX_THREADS = 8  # that edit and check
 # the part of the time that a client waits for its answer after which no retry is attempted
 _USABLE_PATIENCE = 0.9
 _PER_REQUEST = "idempotency-key"  # servers answer a second request with the same key by the first
 _NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn answers `Expect` itself
-_EARLIER_IS_SENT = "; an earlier reply is sent"  # ends the line of the log on a failed retry
 _TOO_SLOW = "A measure took more than %g s; the %s is sent on as it is"
 _FAILED = Refusal(
     "The proxy failed on this request; its log says where.", code="internal_error", status=500
@@ -76,6 +76,7 @@ class Forwarding:
         self._upstream = upstream
         self._relay = relay
         self._metrics = metrics
+        self._threads = MeasureThreads(_MAX_THREADS)
         self.scoring = ScoringQueue(relay)
         self.open = 0
         self._is_draining = False
@@ -92,8 +93,8 @@ class Forwarding:
         await self._upstream.aclose()
 
     def close(self) -> None:
-        """Waits until all replies are scored."""
-        self.scoring.close()
+        """Waits until the last replies are scored, but not for long."""
+        self.scoring.finish()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         api = api_of(scope["method"], scope["path"])
@@ -112,7 +113,7 @@ class Forwarding:
             await send_json(download.send, refusal.body(), refusal.status, refusal.headers)
         except Exception as error:
             log_failure(_LOG, error)
-            if download.status:
+            if download.has_begun:
                 raise  # the answer breaks off
             await send_json(download.send, _FAILED.body(), _FAILED.status)
         finally:
@@ -164,7 +165,7 @@ class Forwarding:
         encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")
         try:
             async with asyncio.timeout(_MAX_SECONDS):
-                relayed = await asyncio.to_thread(self._relay.edit, api, body, encoding)
+                relayed = await self._threads.submit(self._relay.edit, api, body, encoding)
         except TimeoutError:  # the thread goes on until the measure returns
             _LOG.error(_TOO_SLOW, _MAX_SECONDS, "request")
             relayed = RelayedRequest(api, body, Edit(EditOutcome.FAILED))
@@ -210,7 +211,8 @@ class Forwarding:
         started = time.monotonic()
         try:
             answer = UpstreamAnswer(is_held=True)
-            if not await self._receive_first(build_request(relayed.content), answer, download):
+            await self._receive_first(build_request(relayed.content), answer, download)
+            if not answer.is_held:
                 delivered = answer
                 return
             seconds = time.monotonic() - started + EXTRA_SECONDS
@@ -232,7 +234,7 @@ class Forwarding:
         """Checks an answer in another thread; returns the next request, None if there is none."""
         try:
             async with asyncio.timeout(_MAX_SECONDS):
-                return await asyncio.to_thread(checked.add, answer)
+                return await self._threads.submit(checked.add, answer)
         except TimeoutError:
             _LOG.error(_TOO_SLOW, _MAX_SECONDS, "reply")
             if checked.best is None:
@@ -243,13 +245,11 @@ class Forwarding:
 
     async def _receive_first(
         self, request: httpx2.Request, answer: UpstreamAnswer, download: Download
-    ) -> bool:
-        """Sends a request up and keeps its answer.
+    ) -> None:
+        """Sends a request up and holds its answer back until it is whole.
 
-        An answer that breaks off, or that grows too long to be checked, is sent down as it is.
-
-        Returns:
-            Whether the answer is whole, and the client does not have it yet.
+        An answer that breaks off, or that grows too long to be checked, is sent down as it is, and
+        held no longer.
         """
         try:
             async with self._response(request, answer) as parts:
@@ -262,15 +262,14 @@ class Forwarding:
                     if answer.is_too_long:
                         await download.start(answer.status, answer.headers)
                         await download.add(answer.release())
+            if not answer.is_held:
+                await download.end()
         except httpx2.TransportError as error:
-            if answer.status and answer.is_held:
+            body = answer.release()
+            if answer.status and not download.has_begun:
                 await download.start(answer.status, answer.headers)
-                await download.add(answer.body)
+                await download.add(body)
             await self._refuse(request, error, download)
-            return False
-        if not answer.is_held:
-            await download.end()
-        return answer.is_held
 
     async def _receive_again(
         self,
@@ -288,8 +287,7 @@ class Forwarding:
             answer = await self._attempt(request, attempts.seconds_left)
             delay = attempts.delay_after(answer)
             if answer.failure:
-                ending = _EARLIER_IS_SENT if delay is None else f"; sent again in {delay:.1f} s"
-                _log_upstream_failure(request, answer.failure + ending)
+                _log_failed_retry(request, answer.failure, delay)
             if delay is None:
                 return answer
             await asyncio.sleep(delay)
@@ -345,7 +343,7 @@ class Forwarding:
     ) -> None:
         """Answers with a refusal; an answer that has begun is broken off, as it was upstream."""
         failure = self._upstream.failure_of(error)
-        if download.status:
+        if download.has_begun:
             self._metrics.upstream_errors.labels("broke_off").inc()
             _log_upstream_failure(request, f"{failure.log_text} in the middle of its answer")
         else:
@@ -359,6 +357,12 @@ def _log_status(request: httpx2.Request, answer: UpstreamAnswer) -> None:
     """Logs that an answer is an error."""
     if answer.status >= 400:
         _log_upstream_failure(request, f"answered with status {answer.status}")
+
+
+def _log_failed_retry(request: httpx2.Request, failure: str, delay: float | None) -> None:
+    """Logs why a retry gave no reply, and what follows: another attempt, or none."""
+    next_step = "an earlier reply is sent" if delay is None else f"sent again in {delay:.1f} s"
+    _log_upstream_failure(request, f"{failure}; {next_step}")
 
 
 def _log_upstream_failure(request: httpx2.Request, text: str) -> None:

@@ -25,7 +25,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.proxy.forwarding import Forwarding
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
+from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.suite_rules import which_are_scored
 from holdfast.proxy.tally import LAST_TURN, Tally
 from holdfast.serve.access import SECURITY_HEADERS, AccessRules
 from holdfast.serve.playground import MEDIA_TYPES

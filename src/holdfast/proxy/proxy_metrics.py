@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from holdfast.proxy.suite_middleware import SuiteRule
-from holdfast.proxy.tally import LAST_TURN, RuleCell, Tally
+from holdfast.proxy.suite_rules import SuiteRule
+from holdfast.proxy.tally import LAST_TURN, RuleCell, Tally, TallyCounts
 
 # the buckets of histograms
 _SECONDS = (
@@ -93,61 +93,71 @@ class _TallyCollector(Collector):
         self._tally = tally
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """The counts of the proxy in the form of Prometheus."""
+        """Yields the counts so far."""
         counts = self._tally.counts()
-        requests = CounterMetricFamily(
-            "holdfast_proxy_chat_requests",
+        yield _by_label(
+            "chat_requests",
             "Chat requests, one for each turn or tool call, by outcome.",
-            labels=["outcome"],
+            "outcome",
+            {outcome.value: count for outcome, count in counts.requests.items()},
         )
-        for outcome, count in counts.requests.items():
-            requests.add_metric([outcome.value], count)
-        yield requests
-        yield CounterMetricFamily(
-            "holdfast_proxy_reminders", "User messages with added text.", value=counts.reminders
+        yield _total("reminders", "User messages with added text.", counts.reminders)
+        yield _total(
+            "added_tokens", "Tokens added to requests, estimated from bytes.", counts.added_tokens
         )
-        yield CounterMetricFamily(
-            "holdfast_proxy_added_tokens",
-            "Tokens added to requests, estimated from bytes.",
-            value=counts.added_tokens,
+        yield _total(
+            "left_out_messages", "Messages that were not sent, in all requests.", counts.left_out
         )
-        yield CounterMetricFamily(
-            "holdfast_proxy_left_out_messages",
-            "Messages that were not sent, in all requests.",
-            value=counts.left_out,
-        )
-        yield CounterMetricFamily(
-            "holdfast_proxy_retries",
+        yield _total(
+            "retries",
             "Requests that were sent again because the reply broke a rule.",
-            value=counts.retries,
+            counts.retries,
         )
-        yield CounterMetricFamily(
-            "holdfast_proxy_failed_retries",
+        yield _total(
+            "failed_retries",
             "Retries without a reply that can be checked; an earlier reply was returned.",
-            value=counts.failed_retries,
+            counts.failed_retries,
         )
-        yield CounterMetricFamily(
-            "holdfast_proxy_unchecked",
+        yield _total(
+            "unchecked",
             "Replies passed on unchecked: one of several, made in the background, or too slow.",
-            value=counts.unchecked,
+            counts.unchecked,
         )
-        unscored = CounterMetricFamily(
-            "holdfast_proxy_unscored", "Replies without scores, by reason.", labels=["reason"]
+        yield _by_label(
+            "unscored",
+            "Replies without scores, by reason.",
+            "reason",
+            {reason.value: count for reason, count in counts.unscored.items()},
         )
-        for reason, count in counts.unscored.items():
-            unscored.add_metric([reason.value], count)
-        yield unscored
-        rules = CounterMetricFamily(
-            "holdfast_proxy_rules",
-            "Replies scored by a rule, by turn of the dialog.",
-            labels=["case", "rule", "turn", "outcome"],
-        )
-        for row in counts.rules:
-            rules.add_metric([*_labels(row.cell), "kept"], row.kept)
-            rules.add_metric([*_labels(row.cell), "broken"], row.scored - row.kept)
-        for cell, count in counts.failed.items():
-            rules.add_metric([*_labels(cell), "measure_failed"], count)
-        yield rules
+        yield _rule_counts(counts)
+
+
+def _total(name: str, text: str, value: float) -> CounterMetricFamily:
+    """Returns a counter without labels."""
+    return CounterMetricFamily(f"holdfast_proxy_{name}", text, value=value)
+
+
+def _by_label(name: str, text: str, label: str, values: Mapping[str, int]) -> CounterMetricFamily:
+    """Returns a counter with one label, and its value for each value of the label."""
+    family = CounterMetricFamily(f"holdfast_proxy_{name}", text, labels=[label])
+    for label_value, count in values.items():
+        family.add_metric([label_value], count)
+    return family
+
+
+def _rule_counts(counts: TallyCounts) -> CounterMetricFamily:
+    """Returns the counter of scored replies, by rule, turn and outcome."""
+    family = CounterMetricFamily(
+        "holdfast_proxy_rules",
+        "Replies scored by a rule, by turn of the dialog.",
+        labels=["case", "rule", "turn", "outcome"],
+    )
+    for row in counts.rules:
+        family.add_metric([*_labels(row.cell), "kept"], row.kept)
+        family.add_metric([*_labels(row.cell), "broken"], row.scored - row.kept)
+    for cell, count in counts.failed.items():
+        family.add_metric([*_labels(cell), "measure_failed"], count)
+    return family
 
 
 def _labels(cell: RuleCell) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from holdfast.proxy.relay import UpstreamAnswer
+from holdfast.proxy.upstream_answer import UpstreamAnswer
 
 MAX_RESENDS = 5  # as the requests of a run
 EXTRA_SECONDS = 60.0  # by which a retry, with its waits, may take longer than the first reply

@@ -7,8 +7,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
+from holdfast.proxy.chat_edits import Edit, EditOutcome
 from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored
-from holdfast.proxy.suite_middleware import Edit, EditOutcome
 
 LAST_TURN = 16  # later turns are counted together, which bounds the number of counters
 
@@ -49,7 +49,7 @@ class TallyCounts:
         unchecked: replies that could not be drawn again, because several were asked for, because
             they are made in the background, because the user says nothing in the chat, or because
             a measure took too long.
-        scored: replies that were scored by a rule, by rule and turn.
+        scored: replies that were scored by a rule, by rule and turn; `rules` has them in rows.
         kept: how many of these kept it.
         failed: replies that a rule could not score because its measure failed, though others could.
     """
@@ -85,10 +85,10 @@ class Tally:
             return copy.deepcopy(self._counts)
 
     def note_edit(self, edit: Edit) -> None:
-        """Counts a request."""
+        """Counts a request, by how it was edited."""
         with self._lock:
             self._counts.requests[edit.outcome] += 1
-            self._counts.reminders += edit.reminds
+            self._counts.reminders += edit.num_reminders
             self._counts.added_tokens += edit.added_tokens
             self._counts.left_out += edit.left_out
 
@@ -118,6 +118,6 @@ class Tally:
             for score in reply.scores:
                 cell = RuleCell(reply.case, score.rule, turn)
                 self._counts.scored[cell] += 1
-                self._counts.kept[cell] += score.kept
+                self._counts.kept[cell] += int(score.kept)
             for rule in reply.failed:
                 self._counts.failed[RuleCell(reply.case, rule, turn)] += 1

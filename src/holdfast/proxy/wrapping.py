@@ -1,4 +1,10 @@
-"""`holdfast.wrap`: a client of OpenAI's package that edits chats and scores their replies."""
+"""`holdfast.wrap`: a client of OpenAI's package that edits chats and scores their replies.
+
+The copy of the client sends its requests through a transport of ours:
+
+    client.chat.completions.create(...) -> _Transport -> _Exchanges -> the client's connections
+                                                         edits, checks and scores
+"""
 
 from __future__ import annotations
 
@@ -16,18 +22,13 @@ from anyio import CancelScope, to_thread
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method, read_methods
+from holdfast.proxy.chat_edits import Edit, EditOutcome
 from holdfast.proxy.chat_requests import api_of, is_other_api
-from holdfast.proxy.relay import (
-    ChatRelay,
-    CheckedAnswers,
-    OnReply,
-    RelayedRequest,
-    UpstreamAnswer,
-    chat_relay,
-)
+from holdfast.proxy.checked_answers import CheckedAnswers
+from holdfast.proxy.relay import ChatRelay, OnReply, RelayedRequest, chat_relay
 from holdfast.proxy.retry_attempts import EXTRA_SECONDS, RetryAttempts
-from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.tally import Tally
+from holdfast.proxy.upstream_answer import UpstreamAnswer
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI

@@ -65,7 +65,12 @@ def _run(arguments: RemindArguments) -> int:
 def _install(arguments: RemindArguments) -> int:
     """Shows the settings that call this command, or writes them."""
     from holdfast.coding_agents.hook_rules import load_hook_rules
-    from holdfast.coding_agents.settings_files import AGENTS, install, settings_of, shown
+    from holdfast.coding_agents.settings_files import (
+        AGENTS,
+        format_settings,
+        hook_settings,
+        install,
+    )
 
     load_hook_rules(arguments.suite, arguments.allow_code, check=True)  # refuses one that fails
     if arguments.yes and not arguments.agent:
@@ -94,8 +99,8 @@ def _install(arguments: RemindArguments) -> int:
             written.append(file)
         else:
             print(f"{agent.name}, {file}:")
-            print(shown(settings_of(agent, command)))
-        hooks[agent.name] = settings_of(agent, command)
+            print(format_settings(hook_settings(agent, command)))
+        hooks[agent.name] = hook_settings(agent, command)
     if not arguments.yes:
         print("Nothing was written; --agent NAME --yes adds these lines to the file.")
         if others := [name for name in AGENTS if name not in hooks]:
@@ -108,10 +113,11 @@ def _install(arguments: RemindArguments) -> int:
 
 def _hook_command(arguments: RemindArguments) -> str:
     """The command line that the settings of an agent call, from any folder."""
-    from holdfast.coding_agents.settings_files import program
+    from holdfast.coding_agents.settings_files import start_command
 
     suite = Path(arguments.suite)
-    words = [*program(), "remind", "--suite", str(suite.resolve() if suite.exists() else suite)]
+    path = suite.resolve() if suite.exists() else suite
+    words = [*start_command(), "remind", "--suite", str(path)]
     if arguments.allow_code:
         words.append("--allow-code")
     if arguments.strict:

@@ -59,7 +59,8 @@ class ProxyArguments(Options):
 
 def run(arguments: ProxyArguments) -> None:
     check_extra("proxy", "serve", _PACKAGES)
-    from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
+    from holdfast.proxy.suite_middleware import SuiteMiddleware
+    from holdfast.proxy.suite_rules import which_are_scored
     from holdfast.proxy.upstream import Upstream
     from holdfast.serve import server
 

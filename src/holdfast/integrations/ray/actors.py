@@ -68,9 +68,8 @@ class Actors:
         self.count = count
         self.address = address
         self.replicas: list[Replica] = []
-        self.first_loaded: Replica | None = (
-            None  # the first to load the model; the others must match it
-        )
+        # the first to load the model; the others must match it
+        self.first_loaded: Replica | None = None
         self._failed_starts = 0
         self._has_warned = False
         self._waiting: set[asyncio.Future[None]] = set()
