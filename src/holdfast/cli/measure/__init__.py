@@ -5,5 +5,6 @@ prompt_suite  drafts its suite from the bot's prompt
 pilot         times a few replies, to choose how long its conversations are
 time_box      fits them into the time
 drift         conversations under one or several methods
-check         conversations until each prompt passes or fails
+check         conversations until each prompt passes or fails; check_arguments has its options,
+              check_next_step says what to do after its verdicts
 """

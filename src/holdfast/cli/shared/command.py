@@ -8,7 +8,7 @@ import argparse
 import contextlib
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -67,6 +67,17 @@ class Options(BaseModel):
         if value is None:
             return []
         return list(map(str, value)) if isinstance(value, list) else [str(value)]
+
+    def as_words(self, names: Iterable[str]) -> list[str]:
+        """These options as they are typed, except those that have their default value."""
+        words: list[str] = []
+        for name in names:
+            if self.is_default(name):
+                continue
+            value = getattr(self, name)
+            for item in value if isinstance(value, list) else [value]:
+                words += [option_of(name)] if item is True else [option_of(name), str(item)]
+        return words
 
     @property
     def files_to_write(self) -> list[Path]:

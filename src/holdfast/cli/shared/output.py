@@ -31,17 +31,10 @@ def command_with(**options: object) -> str:
 
 
 def command_of(name: str, arguments: Options) -> str:
-    """The command line that gives these options, the model and the suite first."""
-    words = ["holdfast", name]
+    """The command line of the command `name` with these options, the model and suite first."""
     options = type(arguments).model_fields
     first = [option for option in ("model", "endpoint_model", "suite") if option in options]
-    for option in dict.fromkeys([*first, *options]):
-        if arguments.is_default(option):
-            continue
-        value = getattr(arguments, option)
-        for item in value if isinstance(value, list) else [value]:
-            words += [option_of(option)] if item is True else [option_of(option), str(item)]
-    return shlex.join(words)
+    return shlex.join(["holdfast", name, *arguments.as_words(dict.fromkeys([*first, *options]))])
 
 
 def page_path(arguments: ReportOptions, folder: Path) -> Path:
