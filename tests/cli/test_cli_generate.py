@@ -11,7 +11,8 @@ import pytest
 from paths import ROOT
 from scripted_model import ScriptedModel
 
-from holdfast.cli import main, read_command
+from holdfast.cli import main
+from holdfast.cli.main_parser import read_command
 from holdfast.cli.shared import model_loading
 
 RECORDED = ROOT / "tests" / "data" / "recorded" / "schema-3"

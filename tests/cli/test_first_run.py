@@ -15,7 +15,8 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
-from holdfast.cli import main, read_command
+from holdfast.cli import main
+from holdfast.cli.main_parser import read_command
 from holdfast.cli.measure import first_run
 from holdfast.cli.measure.pilot import (
     MIN_CONVERSATIONS,

@@ -11,11 +11,11 @@ from holdfast.analysis.precedent_results import precedent_of
 from holdfast.analysis.series import count_looks
 from holdfast.analysis.verdicts import error_at
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.dry_run import dry_run_size
 from holdfast.cli.shared.estimates import Measured, WorkItem, check_prices, print_estimate
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.model_loading import load_model
-from holdfast.cli.shared.options import Arg, Command
 from holdfast.cli.shared.output import command_line, print_figures
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

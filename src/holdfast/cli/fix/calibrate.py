@@ -12,13 +12,16 @@ from holdfast.analysis.calibration_size import LargerSizes, budget_shown, sizes_
 from holdfast.analysis.choosing import Pick, pick, write_method_file
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import WorkItem, check_prices
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.model_loading import load_model, warn_of_small_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, Specs
+from holdfast.cli.shared.options import (
+    Specs,
+)
 from holdfast.cli.shared.output import command_line, command_with, page_path, write_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

@@ -15,12 +15,12 @@ from holdfast.analysis.summary import write_logs_summary
 from holdfast.cli.logs.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.logs.log_progress import cores, follow, scan_bar
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command, RunFolder, file_to_write, option_of
 from holdfast.cli.shared.endpoint_options import check_endpoint_options
 from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED
 from holdfast.cli.shared.json_output import write_document, write_run_document
 from holdfast.cli.shared.judge_loading import check_asked_model, load_asked_model, make_judging
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, RunFolder, file_to_write, option_of
 from holdfast.cli.shared.output import command_line, page_option, page_path
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import latest_folder, named_folder

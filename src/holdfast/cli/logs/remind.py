@@ -11,8 +11,9 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.cli.shared.command import Arg, Command, Options, naming_new_folders
+from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_document
+from holdfast.cli.shared.notes import naming_new_folders
 from holdfast.errors import UsageError
 
 EXAMPLES = """examples:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel
 
+from holdfast.cli.shared.command import Arg, Command, file_to_write, option_of
 from holdfast.cli.shared.endpoint_options import check_endpoint_options
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.judge_loading import load_asked_model
 from holdfast.cli.shared.notes import note, note_if_long
-from holdfast.cli.shared.options import Arg, Command, EndpointOptions, file_to_write, option_of
+from holdfast.cli.shared.options import (
+    EndpointOptions,
+)
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UsageError
 from holdfast.files import write_whole

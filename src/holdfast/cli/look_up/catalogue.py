@@ -12,8 +12,8 @@ from pydantic.fields import FieldInfo
 
 from holdfast import measures, methods
 from holdfast.catalogue_entry import CatalogueEntry
+from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.options import Arg, Command, Options
 from holdfast.drift.suites import SHIPPED
 from holdfast.errors import UnknownName, UsageError, cut
 from holdfast.measures.arguments import list_names

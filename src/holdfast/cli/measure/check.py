@@ -11,6 +11,7 @@ from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.cli.measure.check_arguments import CheckArguments
 from holdfast.cli.measure.check_next_step import next_step
 from holdfast.cli.measure.drift import settings_of
+from holdfast.cli.shared.command import Command
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import check_prices
@@ -24,7 +25,6 @@ from holdfast.cli.shared.model_loading import (
     warn_of_small_model,
 )
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Command
 from holdfast.cli.shared.output import command_line, page_path, print_replies, write_run_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.cli.shared import options
-from holdfast.cli.shared.options import Arg, file_to_write
+from holdfast.cli.shared.command import Arg, file_to_write
 from holdfast.errors import UsageError
 from holdfast.records.check_records import Terms
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from holdfast import drift, methods
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import check_prices
@@ -21,7 +22,6 @@ from holdfast.cli.shared.model_loading import (
     warn_of_small_model,
 )
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command
 from holdfast.cli.shared.output import command_line, page_path, print_run, write_run_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
@@ -61,7 +61,7 @@ Repeating a command resumes it; with more --conversations or another --method it
 `holdfast methods` lists the methods, `holdfast measures` the measures."""
 
 
-class _PaperOptions(options.Options):
+class _PaperOptions(Options):
     """Options that only studies need, such as those of the papers."""
 
     title = "for studies"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from holdfast import drift
+from holdfast.cli.shared.command import Arg, Command, option_of
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.model_loading import (
     check_layered_model,
@@ -12,12 +13,9 @@ from holdfast.cli.shared.model_loading import (
     load_model,
 )
 from holdfast.cli.shared.options import (
-    Arg,
-    Command,
     ModelOptions,
     RunOptions,
     SeedOptions,
-    option_of,
 )
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

@@ -11,12 +11,11 @@ from holdfast.cli.serve.terminal_chat import (
     ChatDialog,
     notice,
 )
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.interrupts import Terminated
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.options import (
-    Arg,
-    Command,
     DrawOptions,
     MethodOptions,
     ModelOptions,

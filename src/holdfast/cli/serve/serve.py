@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 from urllib.parse import urlsplit
 
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.interrupts import exiting_on_sigterm
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.model_loading import load_in_process
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
 from holdfast.extras import check_extra

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, cast
 from holdfast.chat.emphasis import Part, TextRange, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.serve.generate import read_chat_file
-from holdfast.cli.shared.command import naming_new_folders
 from holdfast.cli.shared.interrupts import Terminated
-from holdfast.cli.shared.notes import printable
+from holdfast.cli.shared.notes import naming_new_folders, printable
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.files import write_whole
 from holdfast.generation.sampling import Sampling

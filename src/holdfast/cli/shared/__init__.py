@@ -3,6 +3,7 @@
 A command:
 
 command             its options are a Pydantic model
+command_parser      its parser is built from the model
 argument_parser     errors of one sentence, and the layout of the help
 options             the options that several commands share
 exit_codes          the exit codes

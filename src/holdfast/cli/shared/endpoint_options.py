@@ -1,7 +1,10 @@
 """Checks the options of models behind a URL, and connects to them."""
 
+from holdfast.cli.shared.command import Options, option_of
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import EndpointOptions, Options, option_of
+from holdfast.cli.shared.options import (
+    EndpointOptions,
+)
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.models.connecting import connect_all
 from holdfast.models.endpoint import EndpointModel

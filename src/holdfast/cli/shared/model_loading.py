@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from holdfast.chat.templates import read_template
+from holdfast.cli.shared.command import Options, option_of
 from holdfast.cli.shared.endpoint_options import (
     check_endpoint_options,
     check_name,
@@ -17,9 +18,7 @@ from holdfast.cli.shared.options import (
     DrawOptions,
     LocalModelOptions,
     ModelOptions,
-    Options,
     RayOptions,
-    option_of,
 )
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.generation.sampling import Sampling

@@ -4,7 +4,9 @@ import itertools
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from holdfast.cli.shared.options import ModelOptions
+from holdfast.cli.shared.options import (
+    ModelOptions,
+)
 from holdfast.models.model_names import is_url
 
 FOLDER = Path("runs")

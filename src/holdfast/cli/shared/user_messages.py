@@ -4,8 +4,11 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.cli.shared.command import Options, option_of
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Options, UserTurnsOptions, option_of
+from holdfast.cli.shared.options import (
+    UserTurnsOptions,
+)
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
 from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
