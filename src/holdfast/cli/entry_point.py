@@ -25,7 +25,7 @@ from holdfast.generation.cpu_threads import set_before_torch
 if TYPE_CHECKING:
     from holdfast.cli.shared.command import Command, Options
 
-_WITHOUT_A_COMMAND = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
+_START_HERE = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
 
 Start here:
   holdfast try                                      the default model: two minutes, no download
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault("TQDM_DISABLE", "1")  # libraries' bars would fill a log file
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
-        print(_WITHOUT_A_COMMAND)
+        print(_START_HERE)
         return PASSED
     try:
         return _run_with_json(words) if "--json" in words else _run(words)

@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def typed_options(name: str) -> Mapping[str, str]:
-    """The options of a command by field, as they are typed: "max_new_tokens": "--max-new-tokens"."""
+    """The options of a command as they are typed, such as "--max-batch", by field."""
     return _parsers(name).commands[name].typed_options()
 
 
