@@ -13,7 +13,7 @@ from scripted_model import ScriptedModel
 
 from holdfast.cli import main
 from holdfast.cli.main_parser import read_command
-from holdfast.cli.shared import model_loading
+from holdfast.cli.shared import local_loading, model_loading
 
 RECORDED = ROOT / "tests" / "data" / "recorded" / "schema-3"
 
@@ -162,7 +162,7 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
     monkeypatch.setattr(
-        model_loading, "load_local", lambda arguments, **options: capsys.readouterr().err
+        local_loading, "load_local", lambda arguments, **options: capsys.readouterr().err
     )
     for words in (["drift"], ["trace"], ["profile"]):
         assert model_loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"

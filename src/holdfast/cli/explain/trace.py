@@ -12,7 +12,8 @@ from holdfast.analysis.decay import Trace, trace_of
 from holdfast.cli.shared import options
 from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.json_output import write_run_document
-from holdfast.cli.shared.model_loading import check_model_exists, load_layered_model, load_model
+from holdfast.cli.shared.model_checks import check_model_exists
+from holdfast.cli.shared.model_loading import load_layered_model, load_model
 from holdfast.cli.shared.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

@@ -17,7 +17,8 @@ from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import WorkItem, check_prices
 from holdfast.cli.shared.json_output import write_run_document
-from holdfast.cli.shared.model_loading import load_model, warn_of_small_model
+from holdfast.cli.shared.model_checks import warn_of_small_model
+from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import (
     Specs,

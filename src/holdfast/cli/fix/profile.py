@@ -11,7 +11,8 @@ from holdfast.analysis.profile import Profile, choose_heads
 from holdfast.cli.shared import options
 from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.json_output import summary_in, write_document
-from holdfast.cli.shared.model_loading import check_layered_model, load_model
+from holdfast.cli.shared.model_checks import check_layered_model
+from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import (
     Spec,

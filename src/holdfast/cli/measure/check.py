@@ -18,12 +18,8 @@ from holdfast.cli.shared.estimates import check_prices
 from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE, UNDECIDED
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.judge_loading import make_judging
-from holdfast.cli.shared.model_loading import (
-    load_both,
-    load_model,
-    warn_of_default_steering,
-    warn_of_small_model,
-)
+from holdfast.cli.shared.model_checks import warn_of_default_steering, warn_of_small_model
+from holdfast.cli.shared.model_loading import load_both, load_model
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.output import command_line, page_path, print_replies, write_run_page
 from holdfast.cli.shared.progress_bar import Bar

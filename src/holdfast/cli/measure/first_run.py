@@ -31,7 +31,8 @@ from holdfast.cli.shared.browser import has_display, open_in_browser
 from holdfast.cli.shared.command import Arg, Command, RunFolder
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.json_output import write_run_document
-from holdfast.cli.shared.model_loading import load_model, warn_of_small_model
+from holdfast.cli.shared.model_checks import warn_of_small_model
+from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.output import command_of, print_shortfalls
 from holdfast.cli.shared.progress_bar import Bar

@@ -14,7 +14,7 @@ from holdfast.cli.shared import options
 from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.interrupts import exiting_on_sigterm
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.model_loading import load_in_process
+from holdfast.cli.shared.local_loading import load_in_process
 from holdfast.cli.shared.notes import note
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError

@@ -10,8 +10,10 @@ exit_codes          the exit codes
 
 Its models:
 
-model_loading       those of --model and --user-model; endpoint_options, those behind a URL
+model_loading       those of --model and --user-model
+local_loading       those that run in this process; endpoint_options, those behind a URL
 judge_loading       judges, and the model of `logs` and `suite`
+model_checks        refusals before anything is loaded, and warnings
 
 Its run:
 
