@@ -139,12 +139,7 @@ def run(arguments: DriftArguments) -> None:
 def _plan_of(arguments: DriftArguments) -> _Plan:
     """Reads the options, and refuses what can be refused before a local model is loaded."""
     shard = _shard_of(arguments)
-    settings = settings_of(
-        arguments,
-        conversations=arguments.conversations,
-        pairs=arguments.pairs,
-        adoption=not arguments.no_adoption,
-    )
+    settings = drift_settings(arguments)
     steerings = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # connected first, as the folder is named after the model that an endpoint reports
     endpoint = load_model(arguments) if is_url(arguments.model) else None
@@ -240,6 +235,16 @@ def _warn_of_foreign_files(specs: Sequence[str], model: ChatModel) -> None:
                 f"{spec} was calibrated on another model than {model.name}; calibrate again for"
                 " this one."
             )
+
+
+def drift_settings(arguments: DriftArguments) -> Settings:
+    """Builds the settings of a drift run from its options."""
+    return settings_of(
+        arguments,
+        conversations=arguments.conversations,
+        pairs=arguments.pairs,
+        adoption=not arguments.no_adoption,
+    )
 
 
 def settings_of(
