@@ -2,6 +2,7 @@
 
 serve           the server
 proxy           between a client and its server
-chat            a chat in the terminal; terminal_chat has its commands and its dialog
+chat            a chat in the terminal; terminal_chat has its commands, chat_dialog its messages,
+                and reply_printer shows it
 generate        one reply
 """
