@@ -58,10 +58,10 @@ def _no_command(word: str, names: Sequence[str]) -> UsageError:
             f"{word} comes before a command; give options after it, as in `holdfast COMMAND {word}`"
             " (`holdfast --help` lists the commands)."
         )
-    from holdfast.cli.look_up.catalogue import place_of
+    from holdfast.cli.look_up.catalogue import use_of_name
 
-    if place := place_of(word, list(ENTRIES)):
-        return UsageError(place, option="command", value=word)
+    if use := use_of_name(word, list(ENTRIES)):
+        return UsageError(use, option="command", value=word)
     return UnknownName("command", word, names)
 
 

@@ -19,11 +19,11 @@ from holdfast.cli.shared.command import Arg, Command, RunFolder, file_to_write, 
 from holdfast.cli.shared.endpoint_options import check_endpoint_options
 from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED
 from holdfast.cli.shared.json_output import write_document, write_run_document
-from holdfast.cli.shared.judge_loading import check_asked_model, load_asked_model, make_judging
+from holdfast.cli.shared.judge_loading import check_model_to_ask, load_model_to_ask, make_judging
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.output import command_line, page_option, page_path
 from holdfast.cli.shared.progress_bar import Bar
-from holdfast.cli.shared.run_names import latest_folder, named_folder
+from holdfast.cli.shared.run_names import named_folder, numbered_folders
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
@@ -186,7 +186,7 @@ def _check(arguments: LogsArguments) -> None:
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     check_endpoint_options(arguments)
     if arguments.model is not None:
-        check_asked_model(arguments.model, arguments)
+        check_model_to_ask(arguments.model, arguments)
     if arguments.watch and arguments.model is not None:
         raise UsageError(
             "--watch does not ask a model; leave out --model, and ask when the logs are complete."
@@ -227,7 +227,7 @@ def _scan_anew(setup: _Setup) -> Run:
     """Scores the logs as they are; without --out, beside the scores of other logs or rules."""
     if setup.arguments.out:
         return _scan(setup, setup.arguments.out)
-    latest, unused = latest_folder(setup.out)
+    latest, unused = numbered_folders(setup.out)
     try:
         return _scan(setup, latest)
     except AnotherRun:
@@ -307,7 +307,7 @@ def _ask_for_rules(setup: _Setup, scored: Run, name: str) -> tuple[Run, RecallSa
     if not count:
         note(f"--model {name} is not asked: no broken rule was in the context.")
         return scored, None
-    model = load_asked_model(name, setup.arguments)
+    model = load_model_to_ask(name, setup.arguments)
     with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
         return ask_recall(scored, setup.source, setup.suite, model, max_breaches, bar)
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
 
@@ -198,26 +198,37 @@ def _default(method: type[Any], parameter: str) -> str:
     return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
 
 
-def place_of(word: str, commands: Sequence[str]) -> str:
-    """Says which command takes a word that was typed as a command: `holdfast methods boost`.
+class _Use(NamedTuple):
+    """The kind of a name, and a command that takes it."""
 
-    Returns "" if the word is not nearly the name of a method, measure, suite or model, or if it is
-    more like one of the commands.
+    kind: str
+    command: str
+
+
+def use_of_name(word: str, commands: Sequence[str]) -> str:
+    """Says which command takes a name that was typed as a command.
+
+    Such as "'boost' is a method, not a command; give it as in `holdfast methods boost`."
+
+    Returns:
+        "" if the word is not nearly the name of a method, measure, suite or model, or if it is more
+        like one of the commands.
     """
     typed = word.partition(":")[0]  # of a spec, such as boost:factor=4
-    places = {
-        **{model: ("model", f"try --model {model}") for model in (DEFAULT, *REAL_MODELS)},
-        **{suite: ("suite", f"drift --suite {suite}") for suite in SHIPPED},
-        **{name: ("measure", f"measures {name}") for name in (*REGISTRY, *SPEC_EXAMPLES)},
-        **{name: ("method", f"methods {name}") for name in BY_NAME},
+    uses = {
+        **{model: _Use("model", f"try --model {model}") for model in (DEFAULT, *REAL_MODELS)},
+        **{suite: _Use("suite", f"drift --suite {suite}") for suite in SHIPPED},
+        **{name: _Use("measure", f"measures {name}") for name in (*REGISTRY, *SPEC_EXAMPLES)},
+        **{name: _Use("method", f"methods {name}") for name in BY_NAME},
     }
-    near = difflib.get_close_matches(typed, [*commands, *places], 1, _SIMILAR)
-    if not near or near[0] in commands:
+    similar = difflib.get_close_matches(typed, [*commands, *uses], 1, _SIMILAR)
+    if not similar or similar[0] in commands:
         return ""
-    kind, command = places[near[0]]
-    if near[0] != typed:
+    name = similar[0]
+    kind, command = uses[name]
+    if name != typed:
         return (
-            f"There is no command {word!r}; did you mean the {kind} {near[0]!r}, as in `holdfast"
+            f"There is no command {word!r}; did you mean the {kind} {name!r}, as in `holdfast"
             f" {command}`?"
         )
     return f"{typed!r} is a {kind}, not a command; give it as in `holdfast {command}`."

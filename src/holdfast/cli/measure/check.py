@@ -21,7 +21,12 @@ from holdfast.cli.shared.judge_loading import make_judging
 from holdfast.cli.shared.model_checks import warn_of_default_steering, warn_of_small_model
 from holdfast.cli.shared.model_loading import load_both, load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.output import command_line, page_path, print_replies, write_run_page
+from holdfast.cli.shared.output import (
+    command_line,
+    page_path,
+    print_reply_shortfalls,
+    write_run_page,
+)
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
 from holdfast.cli.shared.user_messages import (
@@ -212,7 +217,7 @@ def _print_result(
     page = page_path(arguments, run.folder)
     lines = verdict_lines(verdicts.prompts, verdicts.terms)
     print("\n".join([*lines, *truncation_lines(results.series)]))
-    print_replies(run)
+    print_reply_shortfalls(run)
     files: list[Path] = []
     if arguments.junit is not None:
         suite = run.identity_as(ConversationsIdentity).suite or ""

@@ -73,7 +73,11 @@ class OneSentenceParser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
-        """Raises a `UsageError` about leftover words, with the option that was likely meant."""
+        """Raises a `UsageError` about leftover words, with the option that was likely meant.
+
+        For `holdfast drift bot.yaml`: "`holdfast drift` does not take 'bot.yaml' by itself; did you
+        mean --suite bot.yaml?"
+        """
         self._refuse_misspelt(words, _LEFTOVER_OPTION)
         text = " ".join(words)
         options = self._long_options()

@@ -34,7 +34,7 @@ def check_endpoint_options(arguments: EndpointOptions) -> None:
         raise UsageError(f"{problem}; give a URL as {' or '.join(takers)}, or leave it out.")
 
 
-def check_name(arguments: Options, role: str) -> None:
+def refuse_name_without_url(arguments: Options, role: str) -> None:
     """Refuses the name of an endpoint's model where the endpoint's URL is needed.
 
     Args:

@@ -155,7 +155,7 @@ def print_estimate(
     first, *others = parts
     parts = [replace(first, units_left=first.units_left - measured.ended), *others]
     rest = _estimate(parts, measured)
-    print(*_lines(arguments, parts, measured, rest, out), sep="\n")
+    print(*_estimate_lines(arguments, parts, measured, rest, out), sep="\n")
     price_in = arguments.price_in or 0.0
     price_out = arguments.price_out or 0.0
     write_document(
@@ -188,7 +188,7 @@ def _estimate(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:
     return _Remaining(replies, requests, seconds, read, written)
 
 
-def _lines(
+def _estimate_lines(
     arguments: PricedOptions,
     parts: Sequence[WorkItem],
     measured: Measured,
@@ -260,19 +260,21 @@ def _two_digits(tokens: float) -> str:
     return f"{float(f'{tokens:.2g}'):,.0f}"
 
 
-def _time_line(
-    arguments: PricedOptions, requests: float, seconds: float, measured: Measured
-) -> str:
-    """The time left, at the pace of the conversations that were measured."""
-    ran = measured.count
+def _time_line(arguments: PricedOptions, replies: float, seconds: float, measured: Measured) -> str:
+    """The time left, at the pace of the conversations that were measured.
+
+    Args:
+        replies: how many are left.
+        seconds: how long they take if as many conversations run side by side as were measured.
+    """
     if not is_url(arguments.model):
         return (
-            f"Time left: about {duration(seconds)}, at the pace of {ran} side by side, without"
-            " loading the model."
+            f"Time left: about {duration(seconds)}, at the pace of {measured.count} side by side,"
+            " without loading the model."
         )
     at_once = arguments.concurrency
-    if requests:  # however many run at once, none takes less time than those measured
-        seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all or 0.0)
+    if replies:  # however many run at once, none takes less time than those measured
+        seconds = max(seconds * min(1.0, measured.count / at_once), measured.seconds_of_all or 0.0)
     if (limit := arguments.requests_per_minute) is None:
         return (
             f"Time left: about {duration(seconds)}, if {at_once} conversations at a time each"
@@ -280,6 +282,6 @@ def _time_line(
         )
     return (
         f"Time left: about {duration(seconds)}, if {at_once} conversations at a time each take"
-        f" as long as those measured; at least {duration(60 * requests / limit)} at {limit:g}"
+        f" as long as those measured; at least {duration(60 * replies / limit)} at {limit:g}"
         " requests a minute."
     )

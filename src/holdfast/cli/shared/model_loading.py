@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.cli.shared.endpoint_options import (
     check_endpoint_options,
-    check_name,
     connect_endpoint,
+    refuse_name_without_url,
 )
 from holdfast.cli.shared.local_loading import load_in_process, refuse_chat_template
 from holdfast.cli.shared.model_checks import check_model_exists
@@ -55,7 +55,7 @@ def _load_checked(arguments: ModelOptions) -> ChatModel:
             return _load_on_ray(arguments, arguments)
         if is_url(arguments.model):
             _refuse_options_of_loading(arguments)
-        check_name(arguments, "model")
+        refuse_name_without_url(arguments, "model")
         arguments.refuse(["replicas"], "is for a run on Ray; give --ray too, or leave it out")
         if is_url(arguments.model):
             return connect_endpoint(arguments.model, arguments)
@@ -78,7 +78,7 @@ def _load_on_ray(arguments: ModelOptions, ray: RayOptions) -> ChatModel:
             f"--ray is for models that are loaded, and {arguments.model} is a server; to spread"
             " conversations over several servers, give --model URL,URL."
         )
-    check_name(arguments, "model")
+    refuse_name_without_url(arguments, "model")
     why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
     arguments.refuse(["device_map"], why)
     if arguments.dtype is not None:
@@ -131,7 +131,7 @@ def _check_user_model(arguments: BenchmarkOptions) -> None:
         why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
         arguments.refuse(["user_endpoint_model", "user_api_key_env"], why)
     if arguments.user_model is not None:
-        check_name(arguments, "user_model")
+        refuse_name_without_url(arguments, "user_model")
         check_model_exists(arguments.user_model)
 
 

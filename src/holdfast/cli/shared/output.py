@@ -63,7 +63,7 @@ def write_run_page(arguments: ReportOptions, results: DriftResults, page: Path) 
     print(f"Report: {short_path(written)}")
 
 
-def print_replies(run: Run) -> None:
+def print_reply_shortfalls(run: Run) -> None:
     """Prints how many replies of a run are not scored, and why."""
     for shortfall in reply_shortfalls([*run.conversations, *run.dialogs]):
         print(shortfall.sentence)

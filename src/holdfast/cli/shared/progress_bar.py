@@ -11,13 +11,14 @@ from holdfast.cli.shared.notes import note
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
 from holdfast.plurals import duration, plural_of
 
-BEGINS = 1.0  # seconds until the title is printed, and between two updates of a bar
-FIRST = 10.0  # seconds until the first plain line, where there is no terminal
-EVERY = 30.0  # seconds between two later lines
+SECONDS_TO_TITLE = 1.0  # until the title is printed, and between two updates of a bar
+SECONDS_TO_FIRST_LINE = 10.0  # until the first plain line, where there is no terminal
+SECONDS_BETWEEN_LINES = 30.0
 # with fewer new units and less than a tenth of the work done, neither pace nor time is estimated:
 # the first units take longer, as prompts are read and the replies of a batch end together
-_FEW = 5
-_IDLE = 10.0  # an estimate is shown for this many seconds without news, even if it has run out
+_FEW_UNITS = 5
+# an estimate is shown for at least this many seconds without news, even if it has run out
+_MIN_IDLE_SECONDS = 10.0
 
 
 class Bar:
@@ -113,7 +114,7 @@ class Bar:
         share = self.done / max(self.total, 1)
         parts = [f"{self.done:,} of {self.total:,} {plural_of(self._unit)} ({share:.0%})"]
         new = self.done - self._recorded
-        is_early = 0 < new < _FEW and 10 * new < self.total - self._recorded
+        is_early = 0 < new < _FEW_UNITS and 10 * new < self.total - self._recorded
         if new and not is_early:
             parts.append(pace(new / max(seconds, 1e-9), self._unit))
         if self.detail:
@@ -125,7 +126,7 @@ class Bar:
         else:
             left = self._seconds_left(seconds)
             idle = seconds - (self._advances[-1][0] if self._advances else 0.0)
-            if left is None or idle > max(left, _IDLE):  # the estimate has run out
+            if left is None or idle > max(left, _MIN_IDLE_SECONDS):  # the estimate has run out
                 parts.append(f"nothing new finished for {duration(idle)}")
             else:
                 parts.append(f"about {duration(left)} left")
@@ -151,10 +152,10 @@ class Bar:
             self.note(title)
 
     def _print_periodically(self) -> None:
-        if self._over.wait(BEGINS):
+        if self._over.wait(SECONDS_TO_TITLE):
             return
         self._begin()
-        wait = BEGINS if self._on_terminal else FIRST
+        wait = SECONDS_TO_TITLE if self._on_terminal else SECONDS_TO_FIRST_LINE
         while not self._over.wait(wait):
             if self._on_terminal:
                 self._bar.refresh()  # updates the elapsed time during a long step
@@ -163,7 +164,7 @@ class Bar:
                 note(self.line())
                 if self.done >= self.total:
                     return
-                wait = EVERY
+                wait = SECONDS_BETWEEN_LINES
 
 
 def pace(per_second: float, unit: str) -> str:

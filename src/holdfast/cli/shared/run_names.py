@@ -2,6 +2,7 @@
 
 import itertools
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.cli.shared.options import (
@@ -28,18 +29,23 @@ def run_folder(command: str, model: str, *names: str, seed: int = 0, shard: str 
 
 def named_folder(command: str, *names: str) -> Path:
     """The folder of a run that is named after these alone, as in `runs/logs-rules`."""
-    return FOLDER / "-".join([command, *map(_plain, names)])
+    return FOLDER / "-".join([command, *map(_safe_name, names)])
 
 
-def latest_folder(first: Path) -> tuple[Path, Path]:
-    """The latest of the folders `first`, `first-2`, `first-3` and so on that exist (`first` if none
-    does), and the next one, which does not exist.
-    """
+class NumberedFolders(NamedTuple):
+    """Of folders such as `logs-rules`, `logs-rules-2` and `logs-rules-3`, those at the end."""
+
+    latest: Path  # the last one that exists; if none does, the first
+    unused: Path  # the one after it
+
+
+def numbered_folders(first: Path) -> NumberedFolders:
+    """Finds the end of the folders `first`, `first-2`, `first-3` and so on."""
     latest = first
     for number in itertools.count(2):
         following = first.with_name(f"{first.name}-{number}")
         if not following.exists():
-            return latest, following
+            return NumberedFolders(latest, following)
         latest = following
     raise AssertionError("there is always a next number")
 
@@ -58,7 +64,7 @@ def model_of(arguments: ModelOptions, name_there: str | None = None) -> str:
     return f"{name}@{address}" if name else address
 
 
-def _plain(name: str) -> str:
+def _safe_name(name: str) -> str:
     """The last part of a path or name, with only characters that are safe in a file's name."""
     last = name.rstrip("/").split("/")[-1].removesuffix(".yaml").removesuffix(".yml")
     return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in last)
