@@ -209,7 +209,7 @@ COMMAND = Command(
     SuiteArguments,
     description=(
         "`init` drafts a suite from AGENTS.md, CLAUDE.md, .cursorrules, .mdc or a prompt: each line"
-        " that a measure can decide becomes a rule, and every other line a comment with the reason."
+        " that a measure can check becomes a rule, and every other line a comment with the reason."
         " `test` scores the replies and turns under `follows` and `breaks`, and says how often each"
         " measure agrees with these labels. No model is needed. With --model, `init` asks a model"
         " for measures of the other lines, and for replies that follow or break them as examples;"

@@ -50,17 +50,17 @@ def numbered_folders(first: Path) -> NumberedFolders:
     raise AssertionError("there is always a next number")
 
 
-def model_of(arguments: ModelOptions, name_there: str | None = None) -> str:
+def model_of(arguments: ModelOptions, name_at_endpoint: str | None = None) -> str:
     """The name that a model gives its run's folder.
 
     Args:
-        name_there: the name of an endpoint's model, once the endpoint is connected. Its address
+        name_at_endpoint: the name of an endpoint's model, once the endpoint is connected. Its address
             follows it, as other addresses may serve another model of that name.
     """
     if not is_url(arguments.model):
         return arguments.model
     address = urlsplit(arguments.model.split(",")[0]).netloc
-    name = name_there or arguments.endpoint_model
+    name = name_at_endpoint or arguments.endpoint_model
     return f"{name}@{address}" if name else address
 
 
