@@ -63,7 +63,7 @@ class Bar:
         self._recorded = 0  # units that an earlier command did
         self._has_reported = not title  # whether the recorded units have been reported
         self._on_terminal = sys.stderr.isatty()
-        self._bar = tqdm(total=total, unit=unit, disable=not self._on_terminal, dynamic_ncols=True)
+        self._tqdm = tqdm(total=total, unit=unit, disable=not self._on_terminal, dynamic_ncols=True)
         self._over = threading.Event()
         self._lock = threading.Lock()
 
@@ -79,37 +79,40 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         if self.done == self._recorded:
-            self._print_recorded()
-        self._bar.close()
+            self._print_already_done()
+        self._tqdm.close()
 
     def note(self, line: str) -> None:
         """Prints a line as `note` does, above the bar."""
-        self._bar.write(f"holdfast: {line}", file=sys.stderr)
+        self._tqdm.write(f"holdfast: {line}", file=sys.stderr)
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         """Adds units that are done, and the tokens of their replies."""
-        self._begin()
+        self._print_title()
         seconds = self._clock() - self._started
         if done > 1 and seconds < 1 and not tokens and not self._tokens:
             # recorded by an earlier command, so they say nothing of the speed
             self._recorded += done
         elif self.done == self._recorded:
-            self._print_recorded()
+            self._print_already_done()
         self.done += done
         self._tokens += tokens
         if new := self.done - self._recorded:
             self._advances.append((seconds, new))
         if self.detail:
-            self._bar.set_postfix_str(self.detail, refresh=False)
-        self._bar.update(done)
+            self._tqdm.set_postfix_str(self.detail, refresh=False)
+        self._tqdm.update(done)
 
     def leave_out(self, units: int) -> None:
         """Subtracts units that will not be done from the total."""
         self.total -= units
-        self._bar.total = self.total
+        self._tqdm.total = self.total
 
     def line(self) -> str:
-        """Describes in a line the work done, its pace, and about how long the rest takes."""
+        """The work done, its pace, and about how long the rest takes.
+
+        Such as "400 of 1,600 replies (25%), 12 replies a second, about 100 seconds left".
+        """
         seconds = self._clock() - self._started
         share = self.done / max(self.total, 1)
         parts = [f"{self.done:,} of {self.total:,} {plural_of(self._unit)} ({share:.0%})"]
@@ -119,18 +122,20 @@ class Bar:
             parts.append(pace(new / max(seconds, 1e-9), self._unit))
         if self.detail:
             parts.append(self.detail)
-        if self.done >= self.total:
-            parts.append("finishing")
-        elif is_early:
-            parts.append("too early to say how long the rest takes")
-        else:
-            left = self._seconds_left(seconds)
-            idle = seconds - (self._advances[-1][0] if self._advances else 0.0)
-            if left is None or idle > max(left, _MIN_IDLE_SECONDS):  # the estimate has run out
-                parts.append(f"nothing new finished for {duration(idle)}")
-            else:
-                parts.append(f"about {duration(left)} left")
+        parts.append(self._rest_text(seconds, is_early))
         return ", ".join(parts)
+
+    def _rest_text(self, seconds: float, is_early: bool) -> str:
+        """About how long the rest takes, such as "about 5 minutes left"."""
+        if self.done >= self.total:
+            return "finishing"
+        if is_early:
+            return "too early to say how long the rest takes"
+        left = self._seconds_left(seconds)
+        idle = seconds - (self._advances[-1][0] if self._advances else 0.0)
+        if left is None or idle > max(left, _MIN_IDLE_SECONDS):  # the estimate has run out
+            return f"nothing new finished for {duration(idle)}"
+        return f"about {duration(left)} left"
 
     def _seconds_left(self, now: float) -> float | None:
         total = self.total - self._recorded
@@ -138,13 +143,14 @@ class Bar:
             return seconds_left(self._advances, total, now)
         return seconds_left(self._advances, total, now, growth=GROWTH, waves=self._waves)
 
-    def _print_recorded(self) -> None:
+    def _print_already_done(self) -> None:
         """Reports how much an earlier command did."""
         if self._recorded and not self._has_reported:
             self._has_reported = True
             self.note(f"{self._recorded:,} of {self.total:,} {plural_of(self._unit)} already done")
 
-    def _begin(self) -> None:
+    def _print_title(self) -> None:
+        """Prints the title, unless it has been printed."""
         with self._lock:
             title = self._title
             self._title = ""
@@ -154,13 +160,13 @@ class Bar:
     def _print_periodically(self) -> None:
         if self._over.wait(SECONDS_TO_TITLE):
             return
-        self._begin()
+        self._print_title()
         wait = SECONDS_TO_TITLE if self._on_terminal else SECONDS_TO_FIRST_LINE
         while not self._over.wait(wait):
             if self._on_terminal:
-                self._bar.refresh()  # updates the elapsed time during a long step
+                self._tqdm.refresh()  # updates the elapsed time during a long step
             else:
-                self._print_recorded()
+                self._print_already_done()
                 note(self.line())
                 if self.done >= self.total:
                     return
