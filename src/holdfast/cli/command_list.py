@@ -46,9 +46,7 @@ GROUPS = {
         ),
         "trace": Entry("explain.trace", "see how attention to the prompt decays"),
         "geometry": Entry(
-            "explain.trace",
-            "see how a model's hidden states spread as a dialog grows",
-            variable="GEOMETRY",
+            "explain.geometry", "see how a model's hidden states spread as a dialog grows"
         ),
     },
     "Fix": {

@@ -112,31 +112,36 @@ def run(arguments: PrecedentArguments) -> None:
 
 def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
     """Makes the first missing pairs of histories, without a method, and prints an estimate."""
-    settings = study.settings
     pairs = study.settings.conversations
     missing = missing_numbers(study.out, list(map(spec_of, study.steerings)), range(pairs))
     left = missing[spec_of(())]
-    count = dry_run_size(arguments.model, len(left), settings.batch)
-    measured = Measured([], 0, 0, 0, 0.0)
-    if count:
-        up_to_last = replace(settings, conversations=left[count - 1] + 1)
-        first_pairs = replace(study, settings=up_to_last, steerings=[()])
-        began = time.monotonic()
-        run = first_pairs.run(f"--dry-run: {count} of {count_of(pairs, 'pair')} of histories")
-        seconds = time.monotonic() - began
-        tokens = [chat.tokens for chat in run.precedents if chat.conversation in left[:count]]
-        replies = count * precedent.count_replies(settings)
-        measured = Measured(tokens, count, replies, replies, seconds)
+    measured = _measure(study, left[: dry_run_size(arguments.model, len(left), arguments.batch)])
     parts = [
         WorkItem(
             f"pairs under {spec_of(steering)}",
             pairs,
             len(missing[spec_of(steering)]),
-            pairs * precedent.count_replies(settings, steering),
+            pairs * precedent.count_replies(study.settings, steering),
         )
         for steering in study.steerings
     ]
     print_estimate(arguments, parts, measured, study.out)
+
+
+def _measure(study: PrecedentRun, numbers: Sequence[int]) -> Measured:
+    """Makes the pairs of histories with these numbers, without a method, and times them."""
+    if not numbers:
+        return Measured([], 0, 0, 0, 0.0)
+    count = len(numbers)
+    up_to_last = replace(study.settings, conversations=numbers[-1] + 1)
+    first_pairs = replace(study, settings=up_to_last, steerings=[()])
+    pairs = count_of(study.settings.conversations, "pair")
+    began = time.monotonic()
+    run = first_pairs.run(f"--dry-run: {count} of {pairs} of histories")
+    seconds = time.monotonic() - began
+    tokens = [chat.tokens for chat in run.precedents if chat.conversation in numbers]
+    replies = count * precedent.count_replies(study.settings)
+    return Measured(tokens, count, replies, replies, seconds)
 
 
 COMMAND = Command(

@@ -54,8 +54,8 @@ def model_of(arguments: ModelOptions, name_at_endpoint: str | None = None) -> st
     """The name that a model gives its run's folder.
 
     Args:
-        name_at_endpoint: the name of an endpoint's model, once the endpoint is connected. Its address
-            follows it, as other addresses may serve another model of that name.
+        name_at_endpoint: the name of an endpoint's model, once the endpoint is connected. The
+            address follows it, as other addresses may serve another model of that name.
     """
     if not is_url(arguments.model):
         return arguments.model
