@@ -129,8 +129,8 @@ def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
 def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
     code = (
         "import sys; from holdfast.cli import main\n"
-        "words = [word.split() for word in sys.argv[1:]]\n"
-        "assert [main(each) for each in words] == [2, 2, 2, 2, 2]\n"
+        "codes = [main(line.split()) for line in sys.argv[1:]]\n"
+        "assert codes == [2, 2, 2, 2, 2]\n"
         "assert 'torch' not in sys.modules"
     )
     (tmp_path / "notes").mkdir()

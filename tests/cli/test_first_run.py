@@ -184,7 +184,7 @@ def test_loading_conversations_and_results_fit_into_the_time(spent, capsys):
     assert not capsys.readouterr().err
 
 
-def test_a_load_that_takes_most_of_the_time_is_told(capsys):
+def test_a_load_that_takes_most_of_the_time_is_reported(capsys):
     seconds = first_run._seconds_to_converse(120, 100)
     assert TimeBox(seconds, 1, clock=Clock()).deadlines.give_up == pytest.approx(40)
     assert "took 2 minutes; the conversations get 40 seconds" in capsys.readouterr().err

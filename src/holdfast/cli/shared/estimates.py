@@ -55,6 +55,18 @@ class WorkItem:
         """How many requests all units take, at most."""
         return self.replies + self.redraws
 
+    @property
+    def replies_per_unit(self) -> float:
+        return self.replies / self.units
+
+    @property
+    def replies_left(self) -> float:
+        return self.replies_per_unit * self.units_left
+
+    @property
+    def redraws_left(self) -> float:
+        return self.redraws / self.units * self.units_left
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -173,16 +185,16 @@ def print_estimate(
 
 def _estimate(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:
     """Estimates what is left of the parts, of which the first was measured."""
-    per_unit = [part.replies / part.units for part in parts]
-    replies = sum(count * part.units_left for count, part in zip(per_unit, parts, strict=True))
-    requests = replies + sum(part.redraws / part.units * part.units_left for part in parts)
+    replies = sum(part.replies_left for part in parts)
+    requests = replies + sum(part.redraws_left for part in parts)
     if (seconds := measured.seconds_of_all) is None:
         return _Remaining(replies, requests, None, None, None)
-    seconds *= replies / (per_unit[0] * measured.count)
+    replies_per_unit = parts[0].replies_per_unit
+    seconds *= replies / (replies_per_unit * measured.count)
     tokens = measured.tokens
     if not tokens or any(None in (counts.read, counts.written) for counts in tokens):
         return _Remaining(replies, requests, seconds, None, None)
-    scale = replies / (per_unit[0] * len(tokens))
+    scale = replies / (replies_per_unit * len(tokens))
     read = scale * sum(counts.read or 0 for counts in tokens)
     written = scale * sum(counts.written or 0 for counts in tokens)
     return _Remaining(replies, requests, seconds, read, written)
