@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 class Entry(NamedTuple):
     """A command in the list that `holdfast --help` prints."""
 
-    module: str  # below `holdfast.cli`
+    module: str  # below `holdfast.cli`; its `COMMAND` is the command
     summary: str
-    variable: str = "COMMAND"  # the name of the `Command` in the module
 
 
 GROUPS = {
@@ -77,11 +76,9 @@ GROUPS = {
         "lm-eval": Entry("papers.lm_eval", "run lm-evaluation-harness, with --model holdfast"),
     },
     "Look up": {
-        "methods": Entry("look_up.catalogue", "list the steering methods", variable="METHODS"),
+        "methods": Entry("look_up.methods", "list the steering methods"),
         "measures": Entry(
-            "look_up.catalogue",
-            "list the measures, and the word lists that they know",
-            variable="MEASURES",
+            "look_up.measures", "list the measures, and the word lists that they know"
         ),
         "docs": Entry("look_up.docs", "read the documentation, in the terminal or in a browser"),
         "completion": Entry(
@@ -94,8 +91,8 @@ ENTRIES = {name: entry for group in GROUPS.values() for name, entry in group.ite
 
 def command_named(name: str) -> Command[Any]:
     """Imports a command by the name that is typed."""
-    entry = ENTRIES[name]
-    command: Command[Any] = getattr(import_module(f"holdfast.cli.{entry.module}"), entry.variable)
+    module = import_module(f"holdfast.cli.{ENTRIES[name].module}")
+    command: Command[Any] = module.COMMAND
     return command
 
 

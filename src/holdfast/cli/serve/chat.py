@@ -3,7 +3,7 @@
 import sys
 from typing import Annotated, ClassVar
 
-from holdfast.cli.look_up.catalogue import example_of
+from holdfast.cli.look_up.methods import example_of
 from holdfast.cli.serve.chat_dialog import ChatDialog
 from holdfast.cli.serve.reply_printer import RED, notice
 from holdfast.cli.serve.terminal_chat import COMMANDS, Chat
