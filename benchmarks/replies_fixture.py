@@ -34,7 +34,7 @@ import torch
 
 import holdfast
 from holdfast.cli import main as command
-from holdfast.cli.look_up.catalogue import example_of
+from holdfast.cli.look_up.methods import example_of
 from holdfast.errors import ModelError
 from holdfast.methods.all_methods import BY_NAME
 

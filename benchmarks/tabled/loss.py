@@ -87,22 +87,25 @@ def recall_table() -> str:
     return "\n".join(markdown(rows))
 
 
+_ABOUT_THE_USER = (
+    "In these conversations, a [scripted user](DOCS/conversations.md#scripted-user-messages) sets"
+    " one task after another, and pastes texts, tables and the output of tools."
+)
+
+
 def lost_sentences() -> str:
     """The rules that each model keeps and loses, in a few sentences.
 
     Mentions the share of its rules that a model can state only if that clearly falls.
     """
-    paragraphs = []
+    paragraphs = [_ABOUT_THE_USER]
     for name, model in models().items():
-        dialogs = sum(run.conversations for run in model.runs)
-        if dialogs < _MIN_FRONT_PAGE_CONVERSATIONS:
+        conversations = sum(run.conversations for run in model.runs)
+        if conversations < _MIN_FRONT_PAGE_CONVERSATIONS:
             continue
         every = _group(model, Grouping.ALL, "")
         assert every is not None
-        sentences = [
-            f"In {dialogs} dialogs in which a user gives `{name}` one task after another,"
-            f" {_change(model, every)}."
-        ]
+        sentences = [f"In {conversations} of them with `{name}`, {_change(model, every)}."]
         recall = next((row for row in model.recall if not row.kind), None)
         if recall is not None and _lies_below(recall.stated_last, recall.stated_first):
             sentences.append("Asked for its rules, it states clearly fewer of them at the end.")

@@ -192,11 +192,12 @@ def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
 
     close = sampled(0.2, 1, 30)
     monkeypatch.setattr("sys.argv", ["holdfast", "calibrate", "--draws", "9", "--questions=80"])
-    arguments = Namespace(budget=5, out=Path("runs/a"), capability="knowledge", seed=0)
+    arguments = Namespace(budget=5, model="default", seed=0)
+    setup = Namespace(arguments=arguments, out=Path("runs/a"), capability_spec="knowledge")
     choice = pick(close, 5)
     questions = sizes_needed(close, choice).questions
     assert questions > 300
-    step = _next_step(arguments, close, choice)
+    step = _next_step(setup, close, choice)
     assert {"5", str(questions), "300;", "7"} <= set(step.split())
     assert step.endswith(" --draws 1 --questions 300 --out runs/a-200-300 --budget 7")
 

@@ -180,8 +180,8 @@ def test_a_chat_in_the_terminal_goes_on_without_the_reasoning(capsys):
             return Reply("<think>Hm.</think>Oui.", None, "stop")
 
     terminal = Chat(Thinks(), Sampling())
-    terminal.take("one")
-    terminal.take("two")
+    terminal.handle("one")
+    terminal.handle("two")
     assert Thinks.chats[1] == ["one", "Oui.", "two"]
     assert "Hm." in capsys.readouterr().out  # it is shown as it comes
 

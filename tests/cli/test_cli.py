@@ -22,8 +22,9 @@ from refusals import refusal_in
 
 from holdfast import measures, methods
 from holdfast.cli import main
-from holdfast.cli.look_up.catalogue import measure_example, measure_lines, method_lines
 from holdfast.cli.look_up.docs import pages
+from holdfast.cli.look_up.measures import measure_example, measure_lines
+from holdfast.cli.look_up.methods import method_lines
 from holdfast.cli.shared.argument_parser import collects
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.registry import REGISTRY

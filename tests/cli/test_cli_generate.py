@@ -11,8 +11,9 @@ import pytest
 from paths import ROOT
 from scripted_model import ScriptedModel
 
-from holdfast.cli import main, read_command
-from holdfast.cli.shared import model_loading
+from holdfast.cli import main
+from holdfast.cli.main_parser import read_command
+from holdfast.cli.shared import local_loading, model_loading
 
 RECORDED = ROOT / "tests" / "data" / "recorded" / "schema-3"
 
@@ -128,8 +129,8 @@ def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
 def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
     code = (
         "import sys; from holdfast.cli import main\n"
-        "words = [word.split() for word in sys.argv[1:]]\n"
-        "assert [main(each) for each in words] == [2, 2, 2, 2, 2]\n"
+        "codes = [main(line.split()) for line in sys.argv[1:]]\n"
+        "assert codes == [2, 2, 2, 2, 2]\n"
         "assert 'torch' not in sys.modules"
     )
     (tmp_path / "notes").mkdir()
@@ -161,7 +162,7 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
     monkeypatch.setattr(
-        model_loading, "load_local", lambda arguments, **options: capsys.readouterr().err
+        local_loading, "load_local", lambda arguments, **options: capsys.readouterr().err
     )
     for words in (["drift"], ["trace"], ["profile"]):
         assert model_loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"

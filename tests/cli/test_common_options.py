@@ -4,8 +4,10 @@ import pytest
 from command_lines import command_parsers
 from paths import ROOT
 
-from holdfast.cli import GROUPS, command_named, main
-from holdfast.cli.shared.command import JSON, Arg, file_to_write
+from holdfast.cli import main
+from holdfast.cli.command_list import GROUPS, command_named
+from holdfast.cli.shared.command import Arg, file_to_write
+from holdfast.cli.shared.command_parser import JSON
 from holdfast.proxy.chat_log import ChatLog
 
 RECORDED = ROOT / "tests" / "data/recorded/schema-3"
@@ -58,7 +60,7 @@ def description_of(name, command):
     field = COMMANDS[command].options.model_fields[name]
     arg = next((part for part in field.metadata if isinstance(part, Arg)), Arg())
     text = " ".join((field.description or "").split())
-    return str(field.annotation), repr(field.default), text, sorted(map(str, arg.more.items()))
+    return str(field.annotation), repr(field.default), text, sorted(map(str, arg.keywords.items()))
 
 
 def with_option(name):

@@ -15,8 +15,9 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
-from holdfast.cli import main, read_command
-from holdfast.cli.measure import first_run
+from holdfast.cli import main
+from holdfast.cli.main_parser import read_command
+from holdfast.cli.measure import first_run, timed_run
 from holdfast.cli.measure.pilot import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
@@ -183,7 +184,7 @@ def test_loading_conversations_and_results_fit_into_the_time(spent, capsys):
     assert not capsys.readouterr().err
 
 
-def test_a_load_that_takes_most_of_the_time_is_told(capsys):
+def test_a_load_that_takes_most_of_the_time_is_reported(capsys):
     seconds = first_run._seconds_to_converse(120, 100)
     assert TimeBox(seconds, 1, clock=Clock()).deadlines.give_up == pytest.approx(40)
     assert "took 2 minutes; the conversations get 40 seconds" in capsys.readouterr().err
@@ -225,9 +226,9 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
 
 def test_a_short_time_is_answered_with_a_longer_one_also_if_loading_used_it_up(capsys):
     plan = RunPlan(4, 200, 4)
-    first_run._note_plan(plan, pilot_of(6.4), 4, 118, minutes=2)
+    timed_run.note_plan(plan, pilot_of(6.4), 4, 118, minutes=2)
     assert "with --minutes 10 " in capsys.readouterr().err
-    first_run._note_plan(plan, pilot_of(0.1), 4, 10, minutes=2)  # fast, but loaded late
+    timed_run.note_plan(plan, pilot_of(0.1), 4, 10, minutes=2)  # fast, but loaded late
     assert "with --minutes 3 " in capsys.readouterr().err
 
 
@@ -426,7 +427,7 @@ def bot(tmp_path, monkeypatch, folder):
     (tmp_path / "bot.txt").write_text(PROMPT)
     slow = pilot_of(488)  # the shortest conversations, one at first
     monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
-    monkeypatch.setattr(first_run, "TimeBox", FirstGroup)
+    monkeypatch.setattr(timed_run, "TimeBox", FirstGroup)
     return [
         "try",
         "--model",
@@ -476,7 +477,7 @@ class TimeIsUp(FirstGroup):
 def test_what_has_ended_in_time_is_shown(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: StuckInTheOthers())
     monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
-    monkeypatch.setattr(first_run, "TimeBox", TimeIsUp)
+    monkeypatch.setattr(timed_run, "TimeBox", TimeIsUp)
     assert main(bot) == 0
     printed = capsys.readouterr()
     assert "1 conversation recorded, of at most 3" in printed.err

@@ -8,7 +8,8 @@ import approved
 import pytest
 from fast_set import only_fast
 
-from holdfast.cli import GROUPS, main
+from holdfast.cli import main
+from holdfast.cli.command_list import GROUPS
 from holdfast.cli.look_up.completion import completion_script
 
 NAMES = [name for group in GROUPS.values() for name in group]
@@ -100,7 +101,7 @@ def test_an_exit_with_an_error_is_not_taken_for_the_help(monkeypatch):
     def fail(*_):
         raise SystemExit(1)
 
-    monkeypatch.setattr("holdfast.cli._run", fail)
+    monkeypatch.setattr("holdfast.cli.entry_point._run", fail)
     with pytest.raises(SystemExit) as excinfo:
         main(["serve", "--json"])
     assert excinfo.value.code == 1

@@ -128,7 +128,7 @@ def test_the_same_rule_is_proposed_once(prompt):
 
 def test_the_command_asks_the_model(prompt, tmp_path, monkeypatch, capsys):
     model = Proposer({"discount": DISCOUNT})
-    monkeypatch.setattr("holdfast.cli.logs.suite.load_asked_model", lambda name, arguments: model)
+    monkeypatch.setattr("holdfast.cli.logs.suite.load_model_to_ask", lambda name, arguments: model)
     out = tmp_path / "rules.yaml"
     assert main(["suite", "init", str(prompt), "--model", "m", "--out", str(out)]) == 0
     assert len(yaml.safe_load(out.read_text())["cases"][0]["rules"]) == 2

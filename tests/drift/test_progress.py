@@ -26,7 +26,7 @@ DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 mi
 
 
 def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkeypatch):
-    for name in ("BEGINS", "FIRST", "EVERY"):
+    for name in ("SECONDS_TO_TITLE", "SECONDS_TO_FIRST_LINE", "SECONDS_BETWEEN_LINES"):
         monkeypatch.setattr(progress_bar, name, 0.05)
     with Bar(1600, title="200 conversations of 8 replies") as bar:
         bar(400, 5000)
@@ -40,7 +40,7 @@ def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkey
 
 
 def test_no_line_comes_after_the_end(capsys, monkeypatch):
-    monkeypatch.setattr(progress_bar, "BEGINS", 0.05)
+    monkeypatch.setattr(progress_bar, "SECONDS_TO_TITLE", 0.05)
     with Bar(10):
         pass
     time.sleep(0.2)

@@ -12,7 +12,8 @@ from synthetic_run import as_json
 from tiny import model
 
 from holdfast import drift
-from holdfast.cli import main, read_command
+from holdfast.cli import main
+from holdfast.cli.main_parser import read_command
 from holdfast.cli.shared.user_messages import load_user_turns
 from holdfast.drift.pairing import draw_conversation
 from holdfast.drift.remaining import count_replies

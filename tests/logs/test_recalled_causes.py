@@ -148,7 +148,7 @@ def test_tools_and_summaries_are_put_in_words():
 
 def test_the_command_asks_and_says_how_many(scored, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
-        "holdfast.cli.logs.logs.load_asked_model", lambda name, arguments: Recalls()
+        "holdfast.cli.logs.logs.load_model_to_ask", lambda name, arguments: Recalls()
     )
     words = [str(tmp_path / "july.jsonl"), "--suite", str(tmp_path / "suite.yaml")]
     words += ["--out", str(tmp_path / "other"), "--model", "default", "--ask", "4"]

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from test_gguf import write
 
-from holdfast.cli import main, read_command
+from holdfast.cli import main
+from holdfast.cli.main_parser import read_command
 from holdfast.cli.shared import model_loading
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, parse

@@ -13,7 +13,8 @@ from synthetic_run import NASTY, as_json, write_run
 from holdfast import report
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import SCORES, estimate_columns
-from holdfast.cli import command_named, main
+from holdfast.cli import main
+from holdfast.cli.command_list import command_named
 from holdfast.errors import RecordsError
 from holdfast.records import TaskSample, open_run, read_run
 from holdfast.records.lines import to_line, to_manifest

@@ -11,7 +11,7 @@ import pytest
 from paths import ROOT
 
 import holdfast
-from holdfast.cli import parser
+from holdfast.cli.main_parser import parser
 
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"

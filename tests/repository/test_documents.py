@@ -16,7 +16,8 @@ from code_blocks import PAGES, ROOT, anchors_of, blocks_of, commands_of
 from fitted_files import METHODS, write_for
 from served import RunningServer, default_model, served
 
-from holdfast.cli import main, parser
+from holdfast.cli import main
+from holdfast.cli.main_parser import parser
 from holdfast.drift import load_suite
 from holdfast.methods import parse, write_heads
 from holdfast.models.checkpoint import DEFAULT_FOLDER

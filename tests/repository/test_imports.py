@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from holdfast.cli import ENTRIES, GROUPS
+from holdfast.cli.command_list import ENTRIES, GROUPS
 
 SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "holdfast"
@@ -92,7 +92,7 @@ def test_a_module_imports_no_later_layer(path):
 
 def test_a_modules_name_says_what_is_in_it_without_its_folder():
     """No name stands in two packages; the files of commands have the names of the commands."""
-    commands = {entry.variable.partition(".")[0] for entry in ENTRIES.values()}
+    commands = {entry.module.rpartition(".")[2] for entry in ENTRIES.values()}
     folders = {}
     for path in MODULES:
         is_command = layer_of(path) == "cli" and path.stem in commands
@@ -296,7 +296,8 @@ def test_html_is_written_only_by_templates():
 def command_modules_after(call, tmp_path):
     """The modules of `holdfast.cli` that a call of one of its functions imports."""
     script = (
-        f"import sys; from holdfast.cli import main, read_command\n{call}\n"
+        "import sys; from holdfast.cli import main; from holdfast.cli.main_parser import"
+        f" read_command\n{call}\n"
         "print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
     )
     env = {"PYTHONPATH": str(SOURCE), "PATH": ""}
@@ -327,6 +328,7 @@ def test_the_version_and_the_list_of_commands_need_no_commands_module(tmp_path, 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_commands_of_a_group_are_in_its_folder(group):
     folder = PACKAGE / "cli" / group.lower().replace(" ", "_")
-    listed = {entry.variable.partition(".")[0] for entry in GROUPS[group].values()}
-    made = {path.stem for path in folder.glob("*.py") if "= Command(" in path.read_text()}
+    listed = {entry.module for entry in GROUPS[group].values()}
+    files = [path for path in folder.glob("*.py") if "= Command(" in path.read_text()]
+    made = {f"{folder.name}.{path.stem}" for path in files}
     assert listed == made

@@ -16,7 +16,7 @@ from paths import ROOT
 from prometheus_client.parser import text_string_to_metric_families
 from test_serve import FRENCH
 
-from holdfast.cli import read_command
+from holdfast.cli.main_parser import read_command
 from holdfast.methods import parse
 
 DEPLOY = ROOT / "deploy"

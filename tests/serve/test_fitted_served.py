@@ -7,7 +7,7 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import client, methods
-from holdfast.cli import read_command
+from holdfast.cli.main_parser import read_command
 from holdfast.errors import HoldfastError
 from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request

@@ -145,10 +145,14 @@ def test_a_wrong_key_is_no_outage(suite, tmp_path):
 def test_a_smoke_test_fails_only_what_is_clear(suite, tmp_path, capsys):
     code, failures, errors = run(lambda *_: completion("lost"), suite, tmp_path / "a", "--smoke")
     assert (code, failures) == (1, 1)
+    *_, verdict, junit, page = capsys.readouterr().out.splitlines()
+    assert verdict.startswith("1 of 1 prompt failed"), "no conversation follows the verdict"
+    assert junit.startswith("JUnit: ") and page.startswith("Report: ")
     code, failures, errors = run(lambda *_: completion("kept"), suite, tmp_path / "b", "--smoke")
     output = capsys.readouterr().out
     assert (code, failures, errors) == (0, 0, 0)
     assert "NO CLEAR FAILURE  kept" in output and "does not show that the prompts hold" in output
+    assert output.splitlines()[-1].startswith("Report: ")
     page = (tmp_path / "b" / "run" / "report.html").read_text(encoding="utf-8")
     assert "has no clear failure" in page and "does not show that the prompts hold" in page
     summary = json.loads((tmp_path / "b" / "run" / "summary.json").read_text(encoding="utf-8"))

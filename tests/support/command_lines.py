@@ -4,7 +4,7 @@ import argparse
 import signal
 from collections.abc import Mapping, Sequence
 
-from holdfast.cli import parser
+from holdfast.cli.main_parser import parser
 
 
 def changed(words: Sequence[str], *options: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from holdfast.cli.look_up.catalogue import example_of
+from holdfast.cli.look_up.methods import example_of
 from holdfast.methods import Ability, Method, MethodKind, parse
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.parameters import parameters_of

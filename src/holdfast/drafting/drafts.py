@@ -66,7 +66,10 @@ class Undrafted:
 
 
 NOT_AN_INSTRUCTION = Undrafted("not an instruction")
-NO_MEASURE = Undrafted("no measure reads this, or not from these words")
+NO_MEASURE = Undrafted(
+    "no measure was found for it; if one of `holdfast measures` can check it, write the rule"
+    " yourself"
+)
 NEEDS_A_JUDGE = Undrafted("needs a judge")
 A_PREFERENCE = Undrafted("a preference, which allows exceptions")
 CONDITIONAL = Undrafted(
@@ -79,4 +82,4 @@ ON_OCCASION = Undrafted(
 BRANCH_OF_COMMITS = Undrafted(
     "it is about the branch of commits; write it yourself, with the measure `commit_branch`"
 )
-AN_EXCEPTION = Undrafted("it names an exception, which no measure reads")
+AN_EXCEPTION = Undrafted("it names an exception, which no measure can allow for")

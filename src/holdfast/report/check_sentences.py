@@ -44,7 +44,10 @@ def verdict_word(prompt_check: PromptCheck, terms: Terms) -> str:
 
 
 def verdict_lines(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
-    """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
+    """The verdicts, one per line, then details of prompts that do not pass, and the totals.
+
+    The details of a smoke test are only on its page.
+    """
     words = {prompt_check.id: verdict_word(prompt_check, terms) for prompt_check in checks}
     word_width = max(map(len, words.values()))
     id_width = max(map(len, words))
@@ -53,10 +56,11 @@ def verdict_lines(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
         f"  {verdict_sentence(prompt_check, terms)}"
         for prompt_check in checks
     ]
-    for prompt_check in checks:
-        if prompt_check.verdict != PASS and words[prompt_check.id] != NO_CLEAR_FAILURE:
-            title = f"{words[prompt_check.id].upper()} {prompt_check.id}"
-            lines += ["", title, "-" * len(title), *prompt_details(prompt_check)]
+    if not terms.smoke:
+        for prompt_check in checks:
+            if prompt_check.verdict != PASS:
+                title = f"{words[prompt_check.id].upper()} {prompt_check.id}"
+                lines += ["", title, "-" * len(title), *prompt_details(prompt_check)]
     return [*lines, "", totals_sentence(checks, terms), *caveat_lines(checks, terms)]
 
 

@@ -1,1 +1,1 @@
-"""The commands that look for causes: precedent, trace, geometry (which is in trace)."""
+"""The commands that look for causes: precedent, trace, geometry."""

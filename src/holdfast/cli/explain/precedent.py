@@ -11,11 +11,11 @@ from holdfast.analysis.precedent_results import precedent_of
 from holdfast.analysis.series import count_looks
 from holdfast.analysis.verdicts import error_at
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.dry_run import dry_run_size
 from holdfast.cli.shared.estimates import Measured, WorkItem, check_prices, print_estimate
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.model_loading import load_model
-from holdfast.cli.shared.options import Arg, Command
 from holdfast.cli.shared.output import command_line, print_figures
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
@@ -112,31 +112,36 @@ def run(arguments: PrecedentArguments) -> None:
 
 def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
     """Makes the first missing pairs of histories, without a method, and prints an estimate."""
-    settings = study.settings
     pairs = study.settings.conversations
     missing = missing_numbers(study.out, list(map(spec_of, study.steerings)), range(pairs))
     left = missing[spec_of(())]
-    count = dry_run_size(arguments.model, len(left), settings.batch)
-    measured = Measured([], 0, 0, 0, 0.0)
-    if count:
-        up_to_last = replace(settings, conversations=left[count - 1] + 1)
-        first_pairs = replace(study, settings=up_to_last, steerings=[()])
-        began = time.monotonic()
-        run = first_pairs.run(f"--dry-run: {count} of {count_of(pairs, 'pair')} of histories")
-        seconds = time.monotonic() - began
-        tokens = [chat.tokens for chat in run.precedents if chat.conversation in left[:count]]
-        replies = count * precedent.count_replies(settings)
-        measured = Measured(tokens, count, replies, replies, seconds)
+    measured = _measure(study, left[: dry_run_size(arguments.model, len(left), arguments.batch)])
     parts = [
         WorkItem(
             f"pairs under {spec_of(steering)}",
             pairs,
             len(missing[spec_of(steering)]),
-            pairs * precedent.count_replies(settings, steering),
+            pairs * precedent.count_replies(study.settings, steering),
         )
         for steering in study.steerings
     ]
     print_estimate(arguments, parts, measured, study.out)
+
+
+def _measure(study: PrecedentRun, numbers: Sequence[int]) -> Measured:
+    """Makes the pairs of histories with these numbers, without a method, and times them."""
+    if not numbers:
+        return Measured([], 0, 0, 0, 0.0)
+    count = len(numbers)
+    up_to_last = replace(study.settings, conversations=numbers[-1] + 1)
+    first_pairs = replace(study, settings=up_to_last, steerings=[()])
+    pairs = count_of(study.settings.conversations, "pair")
+    began = time.monotonic()
+    run = first_pairs.run(f"--dry-run: {count} of {pairs} of histories")
+    seconds = time.monotonic() - began
+    tokens = [chat.tokens for chat in run.precedents if chat.conversation in numbers]
+    replies = count * precedent.count_replies(study.settings)
+    return Measured(tokens, count, replies, replies, seconds)
 
 
 COMMAND = Command(

@@ -12,13 +12,17 @@ from holdfast.analysis.calibration_size import LargerSizes, budget_shown, sizes_
 from holdfast.analysis.choosing import Pick, pick, write_method_file
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import WorkItem, check_prices
 from holdfast.cli.shared.json_output import write_run_document
-from holdfast.cli.shared.model_loading import load_model, warn_of_small_model
+from holdfast.cli.shared.model_checks import warn_of_small_model
+from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, Specs
+from holdfast.cli.shared.options import (
+    Specs,
+)
 from holdfast.cli.shared.output import command_line, command_with, page_path, write_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
@@ -28,6 +32,7 @@ from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.files import short_path
 from holdfast.models.model_names import is_served
+from holdfast.models.protocol import ChatModel
 from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
@@ -112,7 +117,9 @@ class CalibrateArguments(
 class _Setup:
     """A calibration as its options describe it, before the model is loaded."""
 
+    arguments: CalibrateArguments
     suite: Suite
+    capability_spec: str  # such as "facts"
     capability: Capability
     plan: CalibrationPlan
     budget: float
@@ -133,38 +140,38 @@ class _Setup:
             f" with {self.questions} questions divided among them"
         )
 
+    def drift_run(self, model: ChatModel) -> DriftRun:
+        """The conversations in which stability is measured."""
+        settings = calibration_plan.calibration_settings(self.suite, self.plan)
+        cast = drift.Cast(user_turns=self.plan.user_turns)
+        folder = self.out / "stability"
+        return DriftRun(model, self.suite, folder, settings, self.plan.steerings, cast)
+
 
 def run(arguments: CalibrateArguments) -> None:
     check_prices(arguments)
     setup = _setup_of(arguments)
     model = load_model(arguments)
-    plan = setup.plan
-    note_usual_user_turns(arguments, plan.user_turns)
+    note_usual_user_turns(arguments, setup.plan.user_turns)
     arguments.keep_work_in(setup.out)
-    settings = calibration_plan.calibration_settings(setup.suite, plan)
-    cast = drift.Cast(user_turns=plan.user_turns)
-    stability = setup.out / "stability"
-    drift_run = DriftRun(model, setup.suite, stability, settings, plan.steerings, cast)
+    drift_run = setup.drift_run(model)
     if arguments.dry_run:
-        replies = setup.questions * len(plan.steerings)
-        print(f"{setup.title}.")
-        work = WorkItem("questions (timed as replies)", replies, replies, replies)
-        estimate_run(arguments, drift_run, work, baseline=arguments.baseline)
+        _estimate(setup, drift_run)
         return
-    _measure(arguments, drift_run, setup)
+    _measure(setup, model)
     if arguments.baseline:
         drift_run.ask_baseline()
-    _print_result(arguments, read_calibration(setup.out), setup.budget, setup.page)
+    _print_result(setup, read_calibration(setup.out))
 
 
 def _setup_of(arguments: CalibrateArguments) -> _Setup:
     """Reads the options, and refuses what can be refused before the model is loaded."""
-    spec = _capability_spec(arguments)
-    out = _folder(arguments)
+    spec = arguments.capability or usual_capability(arguments.model, arguments.reading)
+    folder = run_folder("calibrate", model_of(arguments), arguments.suite, seed=arguments.seed)
+    out = arguments.out or folder
     page = page_path(arguments, out)
-    budget = ranges.Range(0).check(
-        "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget
-    )
+    budget = 1.0 if arguments.budget is None else arguments.budget
+    ranges.Range(0).check("calibrate", "budget", budget)
     plan = _plan_of(arguments)
     prompts = arguments.prompts.split(",") if arguments.prompts else ()
     suite = calibration_plan.choose_prompts(drift.load_suite(arguments.suite), prompts, plan)
@@ -175,44 +182,9 @@ def _setup_of(arguments: CalibrateArguments) -> _Setup:
     capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments, suite))
     check_before_loading(out, suite, capability, plan)
-    setup = _Setup(suite, capability, plan, budget, out, page)
-    requested = arguments.questions or setup.questions
-    if why := why_too_small(suite, setup.questions, requested, plan):
-        note(why)
-    elif setup.questions < requested:
-        unit = "passages" if capability.is_text else "questions"
-        note(f"{spec} has only {setup.questions} {unit}; all are asked.")
+    setup = _Setup(arguments, suite, spec, capability, plan, budget, out, page)
+    _note_small_sizes(setup)
     return setup
-
-
-def _folder(arguments: CalibrateArguments) -> Path:
-    if arguments.out:
-        return arguments.out
-    return run_folder("calibrate", model_of(arguments), arguments.suite, seed=arguments.seed)
-
-
-def _capability_spec(arguments: CalibrateArguments) -> str:
-    return arguments.capability or usual_capability(arguments.model, arguments.reading)
-
-
-def _measure(arguments: CalibrateArguments, run: DriftRun, setup: _Setup) -> None:
-    """Runs the sweeps, after the model without a method, which may show that it only guesses."""
-
-    def run_sweeps(plan: CalibrationPlan, title: str) -> None:
-        with Bar(units_of(run.suite, setup.capability, plan), title=title) as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            calibrate(run.model, run.suite, setup.capability, setup.out, plan, running)
-
-    title = setup.title
-    folder = setup.out / "capability"
-    has_begun = (folder / MANIFEST).is_file()
-    has_sweeps = has_begun and read_run(folder).identity_as(CalibrationIdentity).sweeps
-    if not setup.capability.is_text and not has_sweeps:
-        without_sweeps = dataclasses.replace(setup.plan, sweeps=())
-        run_sweeps(without_sweeps, f"{title}; the model without a method comes first")
-        _refuse_chance(read_calibration(setup.out), arguments.budget)
-        title = ""  # which has been printed
-    run_sweeps(setup.plan, title)
 
 
 def _plan_of(arguments: CalibrateArguments) -> CalibrationPlan:
@@ -236,6 +208,56 @@ def _plan_of(arguments: CalibrateArguments) -> CalibrationPlan:
     )
 
 
+def _note_small_sizes(setup: _Setup) -> None:
+    """Notes why no setting could be recommended, or that there are fewer questions than wanted."""
+    requested = setup.arguments.questions or setup.questions
+    if why := why_too_small(setup.suite, setup.questions, requested, setup.plan):
+        note(why)
+    elif setup.questions < requested:
+        unit = "passages" if setup.capability.is_text else "questions"
+        note(f"{setup.capability_spec} has only {setup.questions} {unit}; all are asked.")
+
+
+def _estimate(setup: _Setup, drift_run: DriftRun) -> None:
+    """Times a few conversations, and prints an estimate for the whole calibration."""
+    print(f"{setup.title}.")
+    answers = setup.questions * len(setup.plan.steerings)
+    questions = WorkItem("questions (timed as replies)", answers, answers, answers)
+    estimate_run(setup.arguments, drift_run, questions, baseline=setup.arguments.baseline)
+
+
+# --- Measuring
+
+
+def _measure(setup: _Setup, model: ChatModel) -> None:
+    """Runs the sweeps.
+
+    The model without a method comes first, as it may turn out that it only guesses the answers.
+    """
+    title = setup.title
+    if not setup.capability.is_text and not _has_sweeps(setup.out):
+        without_sweeps = dataclasses.replace(setup.plan, sweeps=())
+        _calibrate(setup, model, without_sweeps, f"{title}; the model without a method comes first")
+        _refuse_chance(read_calibration(setup.out), setup.arguments.budget)
+        title = ""  # which has been printed
+    _calibrate(setup, model, setup.plan, title)
+
+
+def _has_sweeps(out: Path) -> bool:
+    """Whether an earlier command has begun the sweeps in this folder."""
+    folder = out / "capability"
+    if not (folder / MANIFEST).is_file():
+        return False
+    return bool(read_run(folder).identity_as(CalibrationIdentity).sweeps)
+
+
+def _calibrate(setup: _Setup, model: ChatModel, plan: CalibrationPlan, title: str) -> None:
+    """Runs what is missing of a plan, with a bar."""
+    with Bar(units_of(setup.suite, setup.capability, plan), title=title) as bar:
+        running = drift.Running(progress=bar, command=command_line())
+        calibrate(model, setup.suite, setup.capability, setup.out, plan, running)
+
+
 def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
     """Reports, before any fix is measured, that the model only guesses.
 
@@ -250,28 +272,25 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
     note(f"{line}.")
 
 
-def _print_result(
-    arguments: CalibrateArguments, calibration: Calibration, budget: float, page: Path
-) -> None:
+# --- The results
+
+
+def _print_result(setup: _Setup, calibration: Calibration) -> None:
     """Prints and writes the results.
 
     Raises:
         HoldfastError: --budget is given, but no setting can be recommended.
     """
-    out = _folder(arguments)
-    file = out / "method.json"
-    chosen = pick(calibration, budget)
-    stability = read_run(out / "stability")
-    write_calibration_figures(calibration, budget, out)
+    out = setup.out
+    chosen = pick(calibration, setup.budget)
+    write_calibration_figures(calibration, setup.budget, out)
     summary.write_calibration_summaries(calibration, out)
-    print(report.table(calibration))
-    if read_baseline(stability.folder) is not None:
-        print(*report.unprompted_lines(stability), sep="\n")
-    for shortfall in failure_shortfalls(read_run(out / "capability").failures):
-        print(shortfall.sentence)
-    step = _next_step(arguments, calibration, chosen)
-    write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)
-    is_written = arguments.budget is not None and chosen.recommended
+    _print_tables(calibration, out)
+    step = _next_step(setup, calibration, chosen)
+    write_page(setup.arguments, report.calibration_page(calibration, chosen, out, step), setup.page)
+    file = out / "method.json"
+    has_budget = setup.arguments.budget is not None
+    is_written = has_budget and chosen.recommended
     if is_written:
         write_method_file(calibration, chosen, file)
         print(f"Method: {short_path(file)}")
@@ -279,64 +298,76 @@ def _print_result(
     if line := chance_line(calibration):
         print(f"{line}.")
     print(f"Next: {step}")
-    if arguments.budget is not None and not is_written:
+    if has_budget and not is_written:
         file.unlink(missing_ok=True)  # from an earlier budget
         raise HoldfastError(
-            f"{file} is not written, as no setting can be recommended with --budget {budget:g};"
-            " take the next step above, or give --method a setting of your choice."
+            f"{file} is not written, as no setting can be recommended with --budget"
+            f" {setup.budget:g}; take the next step above, or give --method a setting of your"
+            " choice."
         )
-    write_run_document(out, page, [file] if is_written else [], step)
+    write_run_document(out, setup.page, [file] if is_written else [], step)
 
 
-def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: Pick) -> str:
+def _print_tables(calibration: Calibration, out: Path) -> None:
+    """Prints the settings, the rules that score as well without a prompt, and what failed."""
+    stability = read_run(out / "stability")
+    print(report.table(calibration))
+    if read_baseline(stability.folder) is not None:
+        print(*report.unprompted_lines(stability), sep="\n")
+    for shortfall in failure_shortfalls(read_run(out / "capability").failures):
+        print(shortfall.sentence)
+
+
+def _next_step(setup: _Setup, calibration: Calibration, chosen: Pick) -> str:
     """The user's next step, to be printed after "Next: "."""
-    out = _folder(arguments)
-    if chosen.recommended and arguments.budget is None:
+    model = setup.arguments.model
+    file = setup.out / "method.json"
+    if chosen.recommended and setup.arguments.budget is None:
         command = command_with(budget=f"{chosen.budget:g}")
-        return f"to write it to {out / 'method.json'} (nothing is run again):\n{command}"
-    if chosen.recommended and is_served(arguments.model):
+        return f"to write it to {file} (nothing is run again):\n{command}"
+    if chosen.recommended and is_served(model):
         return f"to use it: send {chosen.method} with every request (see `holdfast docs serving`)"
     if chosen.recommended:
-        serve = ["holdfast", "serve", "--model", arguments.model, "--default-method"]
-        return f"to serve it:\n{shlex.join([*serve, str(out / 'method.json')])}"
+        serve = ["holdfast", "serve", "--model", model, "--default-method", str(file)]
+        return f"to serve it:\n{shlex.join(serve)}"
     sizes = sizes_needed(calibration, chosen)
     if calibration.at_chance or sizes is None:
         return next_step(calibration, chosen)
-    return _larger_calibration(arguments, calibration, chosen, sizes)
+    return _larger_calibration(setup, calibration, chosen, sizes)
 
 
 def _larger_calibration(
-    arguments: CalibrateArguments, calibration: Calibration, chosen: Pick, sizes: LargerSizes
+    setup: _Setup, calibration: Calibration, chosen: Pick, sizes: LargerSizes
 ) -> str:
     """Says how large a calibration must be to recommend a setting, and gives its command."""
-    spec = _capability_spec(arguments)
+    spec = setup.capability_spec
     count = sizes.conversations
-    available = len(load_capability(spec, sizes.questions, arguments.seed).items)
+    available = len(load_capability(spec, sizes.questions, setup.arguments.seed).items)
     questions = min(available, sizes.questions)
     has_too_few = available < sizes.questions
-    grows = count > len(calibration.none.stability)
-    new_values: dict[str, object] = {}
-    if grows or questions > calibration.questions:
-        new_values = {sizes.option: sizes.value, "questions": questions}
-        new_values["out"] = f"{_folder(arguments)}-{count}-{questions}"
+    has_more_conversations = count > len(calibration.none.stability)
+    new_options: dict[str, object] = {}
+    if has_more_conversations or questions > calibration.questions:
+        new_options = {sizes.option: sizes.value, "questions": questions}
+        new_options["out"] = f"{setup.out}-{count}-{questions}"
     if times_needed(calibration, chosen) is None:
         needed = f"at least {count:,} conversations per setting are needed"
         if has_too_few:
             needed = f"{needed} ({spec} has only {available} questions, which may be too few)"
     elif has_too_few and (budget := budget_shown(calibration, chosen, available)) > chosen.budget:
-        new_values["budget"] = budget
+        new_options["budget"] = budget
         needed = (
             f"a budget of {chosen.budget:g} needs about {sizes.questions:,} questions, and {spec}"
             f" has only {available:,}; a budget of {budget} should be within their reach"
         )
-    elif grows:
+    elif has_more_conversations:
         needed = (
             f"about {count:,} conversations per setting and {questions:,} questions should settle"
             " it"
         )
     else:
         needed = f"about {questions:,} questions should settle it"
-    return f"{needed} (--dry-run says how long it takes):\n{command_with(**new_values)}"
+    return f"{needed} (--dry-run says how long it takes):\n{command_with(**new_options)}"
 
 
 COMMAND = Command(

@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command, file_to_write
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.model_loading import (
-    begin_loading,
-    check_layered_model,
-    load_local,
-    refuse_engine_in_name,
-)
-from holdfast.cli.shared.options import Arg, Command, file_to_write
+from holdfast.cli.shared.local_loading import begin_loading, load_local
+from holdfast.cli.shared.model_checks import check_layered_model, refuse_engine_in_name
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import short_path

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from holdfast import methods
 from holdfast.analysis.profile import Profile, choose_heads
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.json_output import summary_in, write_document
-from holdfast.cli.shared.model_loading import check_layered_model, load_model
+from holdfast.cli.shared.model_checks import check_layered_model
+from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, Spec
+from holdfast.cli.shared.options import (
+    Spec,
+)
 from holdfast.cli.shared.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

@@ -15,10 +15,10 @@ from holdfast.logs.scanning import ScanProgress
 from holdfast.logs.watching import Breach, LogWatch
 from holdfast.plurals import count_of
 
-_LARGE = 20_000_000  # bytes from which progress is shown
+_MIN_BYTES_FOR_BAR = 20_000_000
 _MEGABYTE = 1_000_000
-POLL = 0.5  # seconds between two looks at the files
-REWRITE = 5.0  # the least seconds between two versions of the results
+POLL_SECONDS = 0.5  # between two looks at the files
+MIN_REWRITE_SECONDS = 5.0  # between two versions of the results
 _MAX_QUOTE_LENGTH = 80  # characters of a reply that a line quotes
 
 
@@ -36,7 +36,7 @@ def scan_bar() -> Iterator[Callable[[ScanProgress], None]]:
         bars: list[Bar] = []
 
         def show(progress: ScanProgress) -> None:
-            if progress.all_bytes < _LARGE:
+            if progress.all_bytes < _MIN_BYTES_FOR_BAR:
                 return
             if not bars:
                 total = progress.all_bytes // _MEGABYTE
@@ -59,7 +59,7 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
     """
     is_first = True
     is_new = False
-    last_written = -REWRITE
+    last_written = -MIN_REWRITE_SECONDS
     seconds_to_write = 0.0
     try:
         while True:
@@ -70,7 +70,7 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
                     print(line_of(breach), flush=True)
             now = time.monotonic()
             # the longer the results take to write, the less often they are written
-            if is_new and now - last_written >= max(REWRITE, 4 * seconds_to_write):
+            if is_new and now - last_written >= max(MIN_REWRITE_SECONDS, 4 * seconds_to_write):
                 rewrite()
                 is_new = False
                 last_written = time.monotonic()
@@ -78,7 +78,7 @@ def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
             if is_first:
                 note("Following the logs; Ctrl-C ends it.")
             is_first = False
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
     except Terminated:
         raise
     except KeyboardInterrupt:

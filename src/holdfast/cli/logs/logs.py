@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -15,15 +15,15 @@ from holdfast.analysis.summary import write_logs_summary
 from holdfast.cli.logs.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.logs.log_progress import cores, follow, scan_bar
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command, RunFolder, file_to_write, option_of
 from holdfast.cli.shared.endpoint_options import check_endpoint_options
 from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED
 from holdfast.cli.shared.json_output import write_document, write_run_document
-from holdfast.cli.shared.judge_loading import check_asked_model, load_asked_model, make_judging
+from holdfast.cli.shared.judge_loading import check_model_to_ask, load_model_to_ask, make_judging
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, RunFolder, file_to_write, option_of
 from holdfast.cli.shared.output import command_line, page_option, page_path
 from holdfast.cli.shared.progress_bar import Bar
-from holdfast.cli.shared.run_names import latest_folder, named_folder
+from holdfast.cli.shared.run_names import named_folder, numbered_folders
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
@@ -134,39 +134,47 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     """with --model: the most breaches to ask about, drawn at random"""
 
 
-class _Rows(NamedTuple):
-    """The rows of the tables on how well rules are kept."""
+@dataclass(frozen=True)
+class _Setup:
+    """The logs to score and the rules, as the options describe them.
 
-    rules: list[LoggedRule]
-    shown: list[LoggedRule]  # the same rows, or those of categories if there are many rules
+    Attributes:
+        loaded: the files of --loaded.
+        earlier: the run of --against.
+    """
+
+    arguments: LogsArguments
+    suite: Suite
+    loaded: tuple[LoadedFile, ...]
+    earlier: Run | None
+
+    @property
+    def out(self) -> Path:
+        return _folder(self.arguments)
+
+    @property
+    def source(self) -> LogSource:
+        """Reads the logs again, for a part of their turns."""
+        return LogSource(self.arguments.files, self.arguments.format, self.loaded)
+
+    def judging(self) -> Judging:
+        return make_judging(force=self.arguments.force_judge)
 
 
 def run(arguments: LogsArguments) -> int:
     started = time.monotonic()
-    out = _folder(arguments)
-    _check(arguments, out)
-    page = page_path(arguments, out)
-    refuse_rules_file(arguments.suite)
-    suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
-    loaded = read_loaded(arguments.loaded or ())
-    earlier = read_earlier(arguments.against, "logs") if arguments.against else None
-    if arguments.watch:
-        scored = _follow(arguments, suite, loaded, earlier, page)
-    else:
-        scored = _scan_anew(arguments, suite, loaded)
-        page = page_path(arguments, scored.folder)
-    source = LogSource(arguments.files, arguments.format, loaded)
+    _check(arguments)
+    setup = _setup_of(arguments)
+    scored = _follow(setup) if arguments.watch else _scan_anew(setup)
     if arguments.label:
-        return _label(arguments, scored, suite, source)
-    scored, asked = _ask_for_rules(arguments, scored, suite, source)
-    return _report(arguments, scored, asked, earlier, page, started)
+        return _label(setup, scored)
+    recall = None
+    if arguments.model is not None:
+        scored, recall = _ask_for_rules(setup, scored, arguments.model)
+    return _report(setup, scored, recall, started)
 
 
-def _folder(arguments: LogsArguments) -> Path:
-    return arguments.out or named_folder("logs", arguments.suite)
-
-
-def _check(arguments: LogsArguments, out: Path) -> None:
+def _check(arguments: LogsArguments) -> None:
     """Refuses options that are out of range, or exclude each other, before a file is read."""
     if arguments.min_adherence is not None:
         _MIN_ADHERENCE.check("logs", "min_adherence", arguments.min_adherence)
@@ -174,11 +182,11 @@ def _check(arguments: LogsArguments, out: Path) -> None:
     if arguments.workers is not None:
         whole_number("logs", "workers", arguments.workers, 1)
     whole_number("logs", "ask", arguments.ask, 1)
-    if arguments.against and arguments.against.resolve() == out.resolve():
+    if arguments.against and arguments.against.resolve() == _folder(arguments).resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     check_endpoint_options(arguments)
     if arguments.model is not None:
-        check_asked_model(arguments.model, arguments)
+        check_model_to_ask(arguments.model, arguments)
     if arguments.watch and arguments.model is not None:
         raise UsageError(
             "--watch does not ask a model; leave out --model, and ask when the logs are complete."
@@ -188,6 +196,7 @@ def _check(arguments: LogsArguments, out: Path) -> None:
     if arguments.label:
         _refuse_unused_with_label(arguments)
         require_terminal()
+    page_path(arguments, _folder(arguments))
 
 
 def _refuse_unused_with_label(arguments: LogsArguments) -> None:
@@ -196,76 +205,83 @@ def _refuse_unused_with_label(arguments: LogsArguments) -> None:
             raise UsageError(f"{option_of(name)} has no effect with --label; leave it out.")
 
 
+def _setup_of(arguments: LogsArguments) -> _Setup:
+    """Reads the rules, and the other files that options name."""
+    refuse_rules_file(arguments.suite)
+    return _Setup(
+        arguments=arguments,
+        suite=load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False),
+        loaded=read_loaded(arguments.loaded or ()),
+        earlier=read_earlier(arguments.against, "logs") if arguments.against else None,
+    )
+
+
+def _folder(arguments: LogsArguments) -> Path:
+    return arguments.out or named_folder("logs", arguments.suite)
+
+
 # --- Scoring
 
 
-def _scan_anew(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]) -> Run:
+def _scan_anew(setup: _Setup) -> Run:
     """Scores the logs as they are; without --out, beside the scores of other logs or rules."""
-    if arguments.out:
-        return _scan(arguments, suite, loaded, arguments.out)
-    latest, unused = latest_folder(_folder(arguments))
+    if setup.arguments.out:
+        return _scan(setup, setup.arguments.out)
+    latest, unused = numbered_folders(setup.out)
     try:
-        return _scan(arguments, suite, loaded, latest)
+        return _scan(setup, latest)
     except AnotherRun:
         note(f"{latest} holds the scores of other logs or rules; these are in {unused}.")
-        return _scan(arguments, suite, loaded, unused)
+        return _scan(setup, unused)
 
 
-def _scan(
-    arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...], folder: Path
-) -> Run:
-    if (arguments.workers or 1) > 1 and has_code(suite):
+def _scan(setup: _Setup, folder: Path) -> Run:
+    arguments = setup.arguments
+    if (arguments.workers or 1) > 1 and has_code(setup.suite):
         note("--workers is ignored, because measures that are Python functions run in one process.")
     with scan_bar() as show:
         return scan_logs(
             arguments.files,
-            suite,
+            setup.suite,
             folder,
             arguments.format,
             cores() if arguments.workers is None else arguments.workers,
-            judging=make_judging(force=arguments.force_judge),
+            judging=setup.judging(),
             command=command_line(),
             watch=show,
-            loaded=loaded,
+            loaded=setup.loaded,
         )
 
 
-def _follow(
-    arguments: LogsArguments,
-    suite: Suite,
-    loaded: tuple[LoadedFile, ...],
-    earlier: Run | None,
-    page: Path,
-) -> Run:
+def _follow(setup: _Setup) -> Run:
     """Scores the logs as they grow, until Ctrl-C."""
-    judging = make_judging(force=arguments.force_judge)
-    with scratch_folder(_folder(arguments)) as folder:
-        watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder, loaded))
+    judging = setup.judging()
+    with scratch_folder(setup.out) as folder:
+        scan = Scan(setup.suite, setup.arguments.format, folder, setup.loaded)
+        watch = LogWatch(setup.arguments.files, scan)
+
+        def score_now() -> Run:
+            """Scores what has been read so far; the new scores replace the earlier ones."""
+            logs = watch.logs()
+            replace_run(setup.out)
+            return write_scores(logs, setup.suite, setup.out, judging, command_line())
 
         def rewrite() -> None:
             with contextlib.suppress(NoDialog):  # there may be one later
-                run = _score_now(arguments, watch, suite, judging)
-                _write_results(arguments, run, _rows(arguments, run, earlier), page)
+                scored = score_now()
+                _write_results(setup, scored, _rows(setup, scored))
 
         follow(watch, rewrite)
-        return _score_now(arguments, watch, suite, judging)
+        return score_now()
 
 
-def _score_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
-    """Scores what has been read so far; the new scores replace the earlier ones."""
-    logs = watch.logs()
-    out = _folder(arguments)
-    replace_run(out)
-    return write_scores(logs, suite, out, judging, command_line())
+# --- Questions about the scores
 
 
-# --- What is done with the scores
-
-
-def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource) -> int:
+def _label(setup: _Setup, scored: Run) -> int:
     """Asks for labels of the scored turns, and prints how well they agree with the scores."""
-    sample = sample_turns(scored, arguments.seed)
-    tasks = label_tasks(scored, sample, suite, logs)
+    sample = sample_turns(scored, setup.arguments.seed)
+    tasks = label_tasks(scored, sample, setup.suite, setup.source)
     if missing := len(sample) - len(tasks):
         note(
             f"{count_of(missing, 'turn')} of the sample left out, as the logs no longer have them "
@@ -277,75 +293,85 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource)
     by_rule = agreements(scored, labels)
     print_agreements(by_rule, labels)
     write_document([asdict(agreement) for agreement in by_rule])
-    return 0
+    return PASSED
 
 
-def _ask_for_rules(
-    arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource
-) -> tuple[Run, RecallSample | None]:
+def _ask_for_rules(setup: _Setup, scored: Run, name: str) -> tuple[Run, RecallSample | None]:
     """Asks the model of `--model` for its rules, and adds its answers to the run.
 
     Returns:
         The run, and the sample of breaches that were asked about; None if none was.
     """
-    if arguments.model is None:
-        return scored, None
-    count = min(arguments.ask, total_causes(count_causes(scored)).get("present", 0))
+    max_breaches = setup.arguments.ask
+    count = min(max_breaches, total_causes(count_causes(scored)).get("present", 0))
     if not count:
-        note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
+        note(f"--model {name} is not asked: no broken rule was in the context.")
         return scored, None
-    model = load_asked_model(arguments.model, arguments)
+    model = load_model_to_ask(name, setup.arguments)
     with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
-        return ask_recall(scored, logs, suite, model, arguments.ask, bar)
+        return ask_recall(scored, setup.source, setup.suite, model, max_breaches, bar)
 
 
-def _report(
-    arguments: LogsArguments,
-    scored: Run,
-    asked: RecallSample | None,
-    earlier: Run | None,
-    page: Path,
-    started: float,
-) -> int:
-    """Writes and prints the results; returns the exit code."""
-    rows = _rows(arguments, scored, earlier)
-    min_adherence = arguments.min_adherence
-    print(logs_table(scored, rows.rules, rows.shown, min_adherence))
-    if why := why_table(scored):
-        print(why)
-    if asked is not None:
-        print(f"\n{recall_sentence(asked)}")
-    _print_problems(scored.manifest.problems)
-    if arguments.junit is not None:
-        seconds = time.monotonic() - started
-        junit = write_logs_junit(scored, rows.rules, min_adherence, arguments.junit, seconds)
-        print(f"JUnit: {short_path(junit)}")
-    for path in arguments.export or ():
-        print(f"Scores: {short_path(write_logs_export(scored, path))}")
-    _write_results(arguments, scored, rows, page)
-    print(f"Report: {short_path(page)}")
-    files = list(arguments.export or ())
-    if arguments.junit is not None:
-        files.append(arguments.junit)
-    write_run_document(scored.folder, page, files)
-    return exit_code_of([row.verdict for row in rows.rules])
+# --- The results
 
 
-def _rows(arguments: LogsArguments, scored: Run, earlier: Run | None) -> _Rows:
-    min_adherence = arguments.min_adherence
-    rows = adherence(scored, min_adherence=min_adherence, error=arguments.error, before=earlier)
-    has_verdicts = min_adherence is not None or earlier is not None
+class _Rows(NamedTuple):
+    """The rows of the tables on how well rules are kept."""
+
+    rules: list[LoggedRule]
+    shown: list[LoggedRule]  # the same rows, or those of categories if there are many rules
+
+
+def _rows(setup: _Setup, scored: Run) -> _Rows:
+    min_adherence = setup.arguments.min_adherence
+    error = setup.arguments.error
+    rows = adherence(scored, min_adherence=min_adherence, error=error, before=setup.earlier)
+    has_verdicts = min_adherence is not None or setup.earlier is not None
     if len(rows) <= _MAX_RULES_SHOWN or has_verdicts:
         return _Rows(rows, rows)
     return _Rows(rows, adherence(scored, by_category=True))
 
 
-def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
-    """Writes the summary and the page."""
+def _report(setup: _Setup, scored: Run, recall: RecallSample | None, started: float) -> int:
+    """Writes and prints the results; returns the exit code.
+
+    Args:
+        recall: the breaches about which a model was asked.
+        started: when the command started, on the clock of `time.monotonic`.
+    """
+    arguments = setup.arguments
+    rows = _rows(setup, scored)
+    print(logs_table(scored, rows.rules, rows.shown, arguments.min_adherence))
+    if why := why_table(scored):
+        print(why)
+    if recall is not None:
+        print(f"\n{recall_sentence(recall)}")
+    _print_problems(scored.manifest.problems)
+    files = list(arguments.export or ())
+    if arguments.junit is not None:
+        seconds = time.monotonic() - started
+        junit = write_logs_junit(
+            scored, rows.rules, arguments.min_adherence, arguments.junit, seconds
+        )
+        print(f"JUnit: {short_path(junit)}")
+        files.append(arguments.junit)
+    for path in arguments.export or ():
+        print(f"Scores: {short_path(write_logs_export(scored, path))}")
+    page = _write_results(setup, scored, rows)
+    print(f"Report: {short_path(page)}")
+    write_run_document(scored.folder, page, files)
+    return exit_code_of([row.verdict for row in rows.rules])
+
+
+def _write_results(setup: _Setup, scored: Run, rows: _Rows) -> Path:
+    """Writes the summary and the page; returns the page's path."""
+    arguments = setup.arguments
     min_adherence = arguments.min_adherence
     write_logs_summary(scored, rows.rules, min_adherence, arguments.error)
     html = logs_page(scored, rows.rules, rows.shown, min_adherence)
+    page = page_path(arguments, scored.folder)
     write_whole(page, html, f"another place with {page_option(arguments)}")
+    return page
 
 
 def _print_problems(problems: Sequence[str]) -> None:

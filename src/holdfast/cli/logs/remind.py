@@ -11,8 +11,17 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.cli.shared.command import Arg, Command, Options, naming_new_folders
+from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_document
+from holdfast.cli.shared.notes import naming_new_folders
+from holdfast.coding_agents.settings_files import (
+    AGENTS,
+    CodingAgent,
+    format_settings,
+    hook_settings,
+    install,
+    start_command,
+)
 from holdfast.errors import UsageError
 
 EXAMPLES = """examples:
@@ -65,14 +74,32 @@ def _run(arguments: RemindArguments) -> int:
 def _install(arguments: RemindArguments) -> int:
     """Shows the settings that call this command, or writes them."""
     from holdfast.coding_agents.hook_rules import load_hook_rules
-    from holdfast.coding_agents.settings_files import (
-        AGENTS,
-        format_settings,
-        hook_settings,
-        install,
-    )
 
     load_hook_rules(arguments.suite, arguments.allow_code, check=True)  # refuses one that fails
+    agents = _agents(arguments)
+    command = _hook_command(arguments)
+    written: list[Path] = []
+    for agent in agents:
+        file = arguments.settings or agent.settings
+        if arguments.yes:
+            _write_hooks(agent, command, file)
+            written.append(file)
+        else:
+            print(f"{agent.name}, {file}:")
+            print(format_settings(hook_settings(agent, command)))
+    hooks = {agent.name: hook_settings(agent, command) for agent in agents}
+    if not arguments.yes:
+        print("Nothing was written; --agent NAME --yes adds these lines to the file.")
+        if others := [name for name in AGENTS if name not in hooks]:
+            print(f"For another agent: --agent {' or '.join(others)}.")
+    if "codex" in hooks:
+        print("Codex runs a hook only once it is trusted: open /hooks in Codex.")
+    write_document({"hooks": hooks, "written": written})
+    return 0
+
+
+def _agents(arguments: RemindArguments) -> list[CodingAgent]:
+    """The agents of --agent; without it, those that are used here, or else all."""
     if arguments.yes and not arguments.agent:
         raise UsageError(
             "--yes needs --agent; name the agents whose settings are to be written.",
@@ -84,37 +111,21 @@ def _install(arguments: RemindArguments) -> int:
         agents = [agent for agent in AGENTS.values() if agent.is_used_here] or [*AGENTS.values()]
     if arguments.settings and len(agents) > 1:
         raise UsageError("--settings is the file of one agent; name it with --agent.")
-    command = _hook_command(arguments)
-    written: list[Path] = []
-    hooks = {}
-    for agent in agents:
-        file = arguments.settings or agent.settings
-        if arguments.yes:
-            with naming_new_folders(file):
-                added = install(agent, command, file)
-            if added:
-                print(f"{file} has the hooks {', '.join(added)} now.")
-            else:
-                print(f"{file} had these hooks already.")
-            written.append(file)
-        else:
-            print(f"{agent.name}, {file}:")
-            print(format_settings(hook_settings(agent, command)))
-        hooks[agent.name] = hook_settings(agent, command)
-    if not arguments.yes:
-        print("Nothing was written; --agent NAME --yes adds these lines to the file.")
-        if others := [name for name in AGENTS if name not in hooks]:
-            print(f"For another agent: --agent {' or '.join(others)}.")
-    if any(agent.name == "codex" for agent in agents):
-        print("Codex runs a hook only once it is trusted: open /hooks in Codex.")
-    write_document({"hooks": hooks, "written": written})
-    return 0
+    return agents
+
+
+def _write_hooks(agent: CodingAgent, command: str, file: Path) -> None:
+    """Adds the hooks that an agent's settings lack, and prints which."""
+    with naming_new_folders(file):
+        added = install(agent, command, file)
+    if added:
+        print(f"{file} has the hooks {', '.join(added)} now.")
+    else:
+        print(f"{file} had these hooks already.")
 
 
 def _hook_command(arguments: RemindArguments) -> str:
     """The command line that the settings of an agent call, from any folder."""
-    from holdfast.coding_agents.settings_files import start_command
-
     suite = Path(arguments.suite)
     path = suite.resolve() if suite.exists() else suite
     words = [*start_command(), "remind", "--suite", str(path)]

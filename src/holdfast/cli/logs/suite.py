@@ -2,16 +2,20 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel
 
+from holdfast.cli.shared.command import Arg, Command, file_to_write, option_of
 from holdfast.cli.shared.endpoint_options import check_endpoint_options
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.judge_loading import load_asked_model
+from holdfast.cli.shared.judge_loading import load_model_to_ask
 from holdfast.cli.shared.notes import note, note_if_long
-from holdfast.cli.shared.options import Arg, Command, EndpointOptions, file_to_write, option_of
+from holdfast.cli.shared.options import (
+    EndpointOptions,
+)
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
@@ -85,6 +89,9 @@ def run(arguments: SuiteArguments) -> int:
     return _init(arguments) if arguments.action == "init" else _test(arguments)
 
 
+# --- init
+
+
 def _init(arguments: SuiteArguments) -> int:
     from holdfast.drafting.drafted_files import draft_lines, with_rules
     from holdfast.drafting.probing import with_probes
@@ -98,7 +105,7 @@ def _init(arguments: SuiteArguments) -> int:
         note_if_long(Path(name))
     drafted = [draft_lines(file) for file in arguments.files]
     if arguments.model is not None:
-        drafted = _with_proposals(drafted, arguments)
+        drafted = _with_proposals(drafted, arguments.model, arguments)
     text = suite_text([with_probes(with_rules(file)) for file in drafted])
     if out is None:
         print(text, end="")
@@ -107,27 +114,30 @@ def _init(arguments: SuiteArguments) -> int:
     for file in drafted:
         note(_draft_line(file, has_model=arguments.model is not None))
     if out is not None:
-        is_of_bots = all(file.of_bot for file in drafted)
-        command = "drift --model MODEL" if is_of_bots else "logs SESSIONS"
-        note(f"read the rules in {out}, then: holdfast {command} --suite {shlex.quote(str(out))}")
+        note(_next_step(out, drafted))
     elif sys.stdout.isatty():
         note("nothing was written; add --out rules.yaml to write the suite to a file.")
-    write_document(
-        DraftedSuiteDocument(
-            out=out,
-            suite=text,
-            files=[
-                DraftedDocument(
-                    file=file.path,
-                    rules=len(file.rules),
-                    proposed=_count_proposed(file),
-                    no_rule=dict(file.reasons),
-                )
-                for file in drafted
-            ],
-        )
-    )
+    files = list(map(_draft_document, drafted))
+    write_document(DraftedSuiteDocument(out=out, suite=text, files=files))
     return 0
+
+
+def _with_proposals(
+    drafted: "list[DraftedFile]", name: str, arguments: SuiteArguments
+) -> "list[DraftedFile]":
+    """Adds the rules that the model `name` proposes."""
+    from holdfast.drafting.proposals import propose, undecided_lines
+    from holdfast.models.model_names import is_url
+
+    count = sum(len(undecided_lines(file)) for file in drafted)
+    if not count:
+        note(f"--model {name} is not asked: every line is decided without it.")
+        return drafted
+    model = load_model_to_ask(name, arguments)
+    with Bar(count, "line", f"asking {model.name} for rules") as bar:
+        return [
+            propose(file, model, constrained=not is_url(name), progress=bar) for file in drafted
+        ]
 
 
 def _draft_line(file: "DraftedFile", *, has_model: bool) -> str:
@@ -143,26 +153,29 @@ def _draft_line(file: "DraftedFile", *, has_model: bool) -> str:
     return f"{line}."
 
 
-def _with_proposals(drafted: "list[DraftedFile]", arguments: SuiteArguments) -> "list[DraftedFile]":
-    """Adds the rules that the model of --model proposes."""
-    from holdfast.drafting.proposals import propose, undecided_lines
-    from holdfast.models.model_names import is_url
+def _next_step(out: Path, drafted: "Sequence[DraftedFile]") -> str:
+    """Says to read the draft, and which command measures its rules."""
+    is_of_bots = all(file.of_bot for file in drafted)
+    command = "drift --model MODEL" if is_of_bots else "logs SESSIONS"
+    suite = shlex.quote(str(out))
+    return f"read the rules in {out}, then: holdfast {command} --suite {suite}"
 
-    name = arguments.model or ""
-    count = sum(len(undecided_lines(file)) for file in drafted)
-    if not count:
-        note(f"--model {name} is not asked: every line is decided without it.")
-        return drafted
-    model = load_asked_model(name, arguments)
-    with Bar(count, "line", f"asking {model.name} for rules") as bar:
-        return [
-            propose(file, model, constrained=not is_url(name), progress=bar) for file in drafted
-        ]
+
+def _draft_document(file: "DraftedFile") -> DraftedDocument:
+    return DraftedDocument(
+        file=file.path,
+        rules=len(file.rules),
+        proposed=_count_proposed(file),
+        no_rule=dict(file.reasons),
+    )
 
 
 def _count_proposed(file: "DraftedFile") -> int:
     """The number of rules that a model proposed."""
     return sum(bool(rule.draft.proposed_by) for rule in file.rules)
+
+
+# --- test
 
 
 def _test(arguments: SuiteArguments) -> int:
@@ -196,7 +209,7 @@ COMMAND = Command(
     SuiteArguments,
     description=(
         "`init` drafts a suite from AGENTS.md, CLAUDE.md, .cursorrules, .mdc or a prompt: each line"
-        " that a measure can decide becomes a rule, and every other line a comment with the reason."
+        " that a measure can check becomes a rule, and every other line a comment with the reason."
         " `test` scores the replies and turns under `follows` and `breaks`, and says how often each"
         " measure agrees with these labels. No model is needed. With --model, `init` asks a model"
         " for measures of the other lines, and for replies that follow or break them as examples;"

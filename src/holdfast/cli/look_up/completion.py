@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
+from holdfast.cli.shared.command import Arg, Command, Options, RunFolder
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.options import Arg, Command, Options, RunFolder
 
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -30,7 +30,7 @@ def completion_script(shell: Shell) -> str:
     """Builds the script that a shell sources, or keeps among its completions."""
     import shtab
 
-    from holdfast.cli import parser
+    from holdfast.cli.main_parser import parser
 
     complete = copy.deepcopy(parser())
     for action in _actions_of(complete):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from holdfast.cli.look_up.docs_site import write_site
 from holdfast.cli.shared.browser import has_display, open_in_browser
+from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.options import Arg, Command, Options
 from holdfast.errors import UnknownName
 from holdfast.files import user_cache
 from holdfast.report.wording import aligned

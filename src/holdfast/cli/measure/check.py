@@ -1,39 +1,30 @@
 """`holdfast check`: a test for system prompts, for CI; its help says what its exit codes mean."""
 
 import dataclasses
-import math
-import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 from holdfast import drift, methods
 from holdfast.analysis import sequential
-from holdfast.analysis.check_verdicts import MAX_CONVERSATIONS_FORECAST, budget_needed, closest_mean
 from holdfast.analysis.drift_results import DriftResults, results_of
-from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.cli.measure.check_arguments import CheckArguments
+from holdfast.cli.measure.check_next_step import next_step
 from holdfast.cli.measure.drift import settings_of
-from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Command
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import check_prices
 from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE, UNDECIDED
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.judge_loading import make_judging
-from holdfast.cli.shared.model_loading import (
-    load_both,
-    load_model,
-    warn_of_default_steering,
-    warn_of_small_model,
-)
+from holdfast.cli.shared.model_checks import warn_of_default_steering, warn_of_small_model
+from holdfast.cli.shared.model_loading import load_both, load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, file_to_write, option_of
 from holdfast.cli.shared.output import (
     command_line,
-    command_with,
     page_path,
-    print_replies,
+    print_reply_shortfalls,
     write_run_page,
 )
 from holdfast.cli.shared.progress_bar import Bar
@@ -47,20 +38,17 @@ from holdfast.drift import Settings, Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.user_scripts import UserTurns
-from holdfast.errors import UsageError
 from holdfast.files import short_path
 from holdfast.methods import Method
-from holdfast.models.model_names import is_served, is_url
+from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
-from holdfast.plurals import count_of, duration
+from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check, PromptCheck, Terms
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_sentences import count_verdicts, verdict_lines
 from holdfast.report.context_section import truncation_lines
-from holdfast.report.run_setup import fixes_to_compare
-from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.checking import (
     CheckOptions,
     Earlier,
@@ -69,26 +57,7 @@ from holdfast.study.checking import (
     earlier_conversations,
 )
 
-# options of the model and its sampling, which a calibration of the same prompts takes over
-_SHARED = (
-    "model",
-    "endpoint_model",
-    "api_key_env",
-    "chat_template",
-    "device",
-    "device_map",
-    "dtype",
-    "trust_remote_code",
-    "rounds",
-    "user_turns",
-    "system_as",
-    "temperature",
-    "top_p",
-    "max_new_tokens",
-)
-
-_SMOKE = {"rounds": 3, "budget": 8, "max_new_tokens": 100}  # options of a smoke test
-SMOKE_SECONDS = 60.0  # how long its conversations may take, once the model is loaded
+_SMOKE_SECONDS = 60.0  # how long the conversations of a smoke test may take, without loading
 
 EXAMPLES = """examples:
   holdfast check prompts.yaml --model http://localhost:8000/v1 --rounds 8 --min-stability 0.9
@@ -105,29 +74,6 @@ Exit codes:
   5  no prompt fails, but the model's server was not available
 With --smoke, 0 says that no prompt clearly fails.
 `holdfast docs checking` says what a verdict means. Repeating a command resumes it."""
-
-
-class CheckArguments(
-    options.MethodOptions, options.BenchmarkOptions, options.RunOptions, options.ReportOptions
-):
-    suite: Annotated[str, Arg("SUITE", positional=True)]
-    """FILE.yaml, or any suite that `holdfast drift` accepts"""
-    min_stability: Annotated[float | None, Arg("SHARE")] = None
-    """the mean score that every rule must reach in every round (default: 0.9; with --against:
-    none)"""
-    error: Annotated[float, Arg("SHARE")] = 0.05
-    """the highest acceptable probability that any verdict is wrong"""
-    budget: int = 200
-    """the most conversations per prompt"""
-    all_rules: bool = False
-    """decide every rule, even those of a prompt that has already failed"""
-    smoke: bool = False
-    """look only for clear failures, for about a minute: 3 rounds, at most 8 conversations per
-    prompt and 100 tokens per reply, unless you give other numbers"""
-    junit: Annotated[Path | None, Arg("FILE", type=file_to_write)] = None
-    """also write the verdicts as JUnit XML"""
-    against: Annotated[Path | None, Arg("RUN")] = None
-    """fail if a rule is kept less often than in the run in this folder"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,8 +101,8 @@ def run(arguments: CheckArguments) -> int:
     check_prices(arguments)
     began = time.monotonic()
     typed = arguments
-    if arguments.smoke:
-        arguments = _as_smoke(typed)
+    if typed.smoke:
+        arguments = typed.as_smoke_test()
     plan = _plan_of(arguments)
     model, user_model = load_both(arguments, plan.endpoint)
     note_usual_user_turns(arguments, plan.user_turns)
@@ -173,13 +119,12 @@ def run(arguments: CheckArguments) -> int:
     assert verdicts is not None  # `check` has just written them
     if plan.endpoint is not None:  # so that the next step's command names the model
         arguments = arguments.model_copy(update={"endpoint_model": plan.endpoint.name})
-    _print_result(arguments, results, verdicts, time.monotonic() - began)
-    return exit_code_of(verdicts.prompts, verdicts.terms)
+    return _print_result(arguments, results, verdicts, time.monotonic() - began)
 
 
 def _plan_of(arguments: CheckArguments) -> _Plan:
     """Reads the options, and refuses what can be refused before a local model is loaded."""
-    terms = _terms_of(arguments)
+    terms = arguments.terms()
     # `check_settings` replaces the number of conversations
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
@@ -204,16 +149,6 @@ def _plan_of(arguments: CheckArguments) -> _Plan:
     cast = drift.Cast(user_turns=user_turns)
     check_before_loading(suite, out, settings, [method], cast, command_line())
     return _Plan(endpoint, suite, settings, terms, method, user_turns, earlier, out)
-
-
-def _terms_of(arguments: CheckArguments) -> Terms:
-    """The terms of the check; with --against alone, there is no bar."""
-    min_stability = arguments.min_stability
-    if min_stability is None and arguments.against is None:
-        min_stability = Terms().min_stability
-    return Terms(
-        min_stability, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke
-    )
 
 
 def _earlier_conversations(folder: Path, suite: Suite, method: Sequence[Method]) -> Earlier:
@@ -253,14 +188,6 @@ def _note_other_options(folder: Path, settings: Settings, user_turns: UserTurns 
         )
 
 
-def _as_smoke(arguments: CheckArguments) -> CheckArguments:
-    """The arguments, with the values of a smoke test for options that are not given."""
-    if arguments.all_rules:
-        raise UsageError("--smoke looks for the first clear failure; leave out --all-rules.")
-    smoke = {name: value for name, value in _SMOKE.items() if arguments.is_default(name)}
-    return arguments.model_copy(update=smoke)
-
-
 def _converse(run: DriftRun, terms: Terms, earlier: Earlier | None) -> Run:
     """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
@@ -278,114 +205,33 @@ def _converse(run: DriftRun, terms: Terms, earlier: Earlier | None) -> Run:
                 conversations = count_of(done, "conversation")
                 bar.note(f"{conversations} per prompt: {count_verdicts(checks)}")
 
-        seconds = SMOKE_SECONDS if terms.smoke else None
-        how = CheckOptions(run.methods[0], earlier, run.cast, running, seconds, note_look)
-        return check(run.model, run.suite, run.out, run.settings, terms, how).run
+        seconds = _SMOKE_SECONDS if terms.smoke else None
+        check_options = CheckOptions(run.methods[0], earlier, run.cast, running, seconds, note_look)
+        return check(run.model, run.suite, run.out, run.settings, terms, check_options).run
 
 
 def _print_result(
     arguments: CheckArguments, results: DriftResults, verdicts: Check, seconds: float
-) -> None:
-    """Prints the verdicts and the next step, and writes the files."""
-    data = results.run
-    page = page_path(arguments, results.run.folder)
+) -> int:
+    """Prints the verdicts and the next step, and writes the files; returns the exit code."""
+    run = results.run
+    page = page_path(arguments, run.folder)
     lines = verdict_lines(verdicts.prompts, verdicts.terms)
     print("\n".join([*lines, *truncation_lines(results.series)]))
-    print_replies(data)
+    print_reply_shortfalls(run)
+    files: list[Path] = []
     if arguments.junit is not None:
-        suite = data.identity_as(ConversationsIdentity).suite or ""
-        path = write_junit(verdicts, suite, arguments.junit, seconds)
-        print(f"JUnit: {short_path(path)}")
+        suite = run.identity_as(ConversationsIdentity).suite or ""
+        junit = write_junit(verdicts, suite, arguments.junit, seconds)
+        print(f"JUnit: {short_path(junit)}")
+        files.append(junit)
     write_run_page(arguments, results, page)
-    step = _next_step(arguments, verdicts.prompts, verdicts.terms, data, page)
-    print(f"Next: {step}")
-    junit = [] if arguments.junit is None else [arguments.junit]
-    write_run_document(data.folder, page, junit, step)
-
-
-def _next_step(
-    arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
-) -> str:
-    """The user's next step, to be printed after "Next: "."""
-    code = exit_code_of(checks, terms)
-    if code == UNAVAILABLE:
-        # into another folder, as this one keeps the conversations that the outage ended
-        again = command_with(out=f"{data.folder}-again")
-        return f"make sure that the server answers, and check again: {again}"
-    if terms.smoke and code != FAILED:
-        return "for a verdict, run the command without --smoke, for example every night."
-    if code == PASSED:
-        out = data.folder
-        changes = {"against": str(out), "out": f"{out}-next"}
-        if (path := arguments.junit) is not None:
-            changes["junit"] = str(path.with_stem(f"{path.stem}-next"))
-        later = command_with(**changes)
-        return f"to compare a later version of the prompt with this one:\n{later}"
-    if code == FAILED:
-        return _step_after_failure(arguments, checks, terms, data, page)
-    return _step_to_decide(_undecided(checks), terms, data, page)
-
-
-def _step_after_failure(
-    arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
-) -> str:
-    """Where to look for a fix, if none was tried yet."""
-    failed = [prompt_check for prompt_check in checks if prompt_check.first_failure is not None]
-    if arguments.method != "none" or not failed:
-        return f"read the conversations in which a rule was lost: {page}"
-    fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
-    if any(prompt_check.low_from_start(terms) for prompt_check in failed):
-        return f"reword rules that miss the bar even in round 1, or try another model; {fix}"
-    return fix
-
-
-def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, data: Run, page: Path) -> str:
-    """The steps that would decide the prompts that are undecided."""
-
-    def command_with_budget(budget: int) -> str:
-        """The command, after the longest time that its further conversations take."""
-        recorded = data.conversations
-        pace = sum(record.seconds for record in recorded) / max(1, len(recorded))
-        seconds = pace * sum(budget - len(prompt_check.records) for prompt_check in undecided)
-        time = f" (at most about {duration(seconds)})" if seconds > 0 else ""
-        return f"{time}:\n{command_with(budget=budget)}"
-
-    closest = closest_mean(undecided, terms)
-    if closest is None:
-        return f"see in the report why nothing could be decided: {page}"
-    if (count := min(len(prompt_check.records) for prompt_check in undecided)) < MIN_SAMPLES:
-        return (
-            f"run more conversations; {count} are too few to say how many will settle it"
-            f"{command_with_budget(50)}"
-        )
-    needed = budget_needed(undecided, terms)
-    if needed is None:
-        return (
-            f"give a --min-stability further from {closest:.2f}, the mean of a round: if scores"
-            " stay this close to it, even"
-            f" {MAX_CONVERSATIONS_FORECAST:,} conversations will not decide."
-        )
-    budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
-    return (
-        f"run about {budget:,} conversations per prompt, which should settle it; those so far are"
-        f" kept{command_with_budget(budget)}"
-    )
-
-
-def _calibration(arguments: CheckArguments, data: Run) -> str:
-    """The `holdfast calibrate` command that compares fixes on the same prompts and model."""
-    words = ["holdfast", "calibrate", "--suite", arguments.suite]
-    for name in _SHARED:
-        if not arguments.is_default(name):
-            value = getattr(arguments, name)
-            words.append(option_of(name))
-            if value is not True:
-                words.append(str(value))
-    if arguments.rounds + 1 < CalibrationPlan.ask_at:
-        words += ["--ask-at", str(arguments.rounds + 1)]
-    for sweep in fixes_to_compare(data.manifest, endpoint=is_served(arguments.model)):
-        words += ["--sweep", sweep]
-    return shlex.join([*words, "--out", "runs/calibrate"])
+    code = exit_code_of(verdicts.prompts, verdicts.terms)
+    step = next_step(arguments, code, verdicts, run, page)
+    if not arguments.smoke:
+        print(f"Next: {step}")
+    write_run_document(run.folder, page, files, step)
+    return code
 
 
 def exit_code_of(checks: Sequence[PromptCheck], terms: Terms) -> int:
@@ -394,18 +240,15 @@ def exit_code_of(checks: Sequence[PromptCheck], terms: Terms) -> int:
     A failure outweighs an outage, as it is certain in spite of it. In a smoke test, a prompt passes
     if it was scored and does not fail.
     """
-    open_checks = _undecided(checks)
     if any(prompt_check.verdict == sequential.FAIL for prompt_check in checks):
         return FAILED
-    if any(prompt_check.unavailable for prompt_check in open_checks):
+    undecided = [
+        prompt_check for prompt_check in checks if prompt_check.verdict == sequential.UNDECIDED
+    ]
+    if any(prompt_check.unavailable for prompt_check in undecided):
         return UNAVAILABLE
-    if terms.smoke:
-        open_checks = [prompt_check for prompt_check in open_checks if prompt_check.lowest is None]
-    return UNDECIDED if open_checks else PASSED
-
-
-def _undecided(checks: Sequence[PromptCheck]) -> list[PromptCheck]:
-    return [prompt_check for prompt_check in checks if prompt_check.verdict == sequential.UNDECIDED]
+    unscored = [prompt_check for prompt_check in undecided if prompt_check.lowest is None]
+    return UNDECIDED if (unscored if terms.smoke else undecided) else PASSED
 
 
 COMMAND = Command(

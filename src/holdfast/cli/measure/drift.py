@@ -9,19 +9,15 @@ from typing import Annotated, Literal
 from holdfast import drift, methods
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import check_prices
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.judge_loading import make_judging
-from holdfast.cli.shared.model_loading import (
-    load_both,
-    load_model,
-    warn_of_default_steering,
-    warn_of_small_model,
-)
+from holdfast.cli.shared.model_checks import warn_of_default_steering, warn_of_small_model
+from holdfast.cli.shared.model_loading import load_both, load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command
 from holdfast.cli.shared.output import command_line, page_path, print_run, write_run_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
@@ -61,7 +57,7 @@ Repeating a command resumes it; with more --conversations or another --method it
 `holdfast methods` lists the methods, `holdfast measures` the measures."""
 
 
-class _PaperOptions(options.Options):
+class _PaperOptions(Options):
     """Options that only studies need, such as those of the papers."""
 
     title = "for studies"
@@ -143,12 +139,7 @@ def run(arguments: DriftArguments) -> None:
 def _plan_of(arguments: DriftArguments) -> _Plan:
     """Reads the options, and refuses what can be refused before a local model is loaded."""
     shard = _shard_of(arguments)
-    settings = settings_of(
-        arguments,
-        conversations=arguments.conversations,
-        pairs=arguments.pairs,
-        adoption=not arguments.no_adoption,
-    )
+    settings = drift_settings(arguments)
     steerings = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # connected first, as the folder is named after the model that an endpoint reports
     endpoint = load_model(arguments) if is_url(arguments.model) else None
@@ -243,6 +234,16 @@ def _warn_of_foreign_files(specs: Sequence[str], model: ChatModel) -> None:
                 f"{spec} was calibrated on another model than {model.name}; calibrate again for"
                 " this one."
             )
+
+
+def drift_settings(arguments: DriftArguments) -> Settings:
+    """Builds the settings of a drift run from its options."""
+    return settings_of(
+        arguments,
+        conversations=arguments.conversations,
+        pairs=arguments.pairs,
+        adoption=not arguments.no_adoption,
+    )
 
 
 def settings_of(

@@ -6,48 +6,38 @@ conversations as there is time for, and prints that command, which continues the
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of, write
-from holdfast.cli.measure.drift import DriftArguments, settings_of
-from holdfast.cli.measure.pilot import (
-    MIN_CONVERSATIONS,
-    SUFFICIENT_CONVERSATIONS,
-    SUFFICIENT_ROUNDS,
-    Pilot,
-    RunPlan,
-    time_replies,
-)
+from holdfast.cli.measure.drift import DriftArguments, drift_settings
+from holdfast.cli.measure.pilot import MIN_CONVERSATIONS, Pilot, RunPlan, time_replies
 from holdfast.cli.measure.prompt_suite import FirstSuite, draft_rules, write_suite
-from holdfast.cli.measure.time_box import OVERTIME, ConversationGroup, TimeBox
+from holdfast.cli.measure.time_box import OVERTIME
+from holdfast.cli.measure.timed_run import TimedRun
 from holdfast.cli.shared import options
 from holdfast.cli.shared.browser import has_display, open_in_browser
+from holdfast.cli.shared.command import Arg, Command, RunFolder
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.json_output import write_run_document
-from holdfast.cli.shared.model_loading import load_model, warn_of_small_model
+from holdfast.cli.shared.model_checks import warn_of_small_model
+from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, RunFolder
 from holdfast.cli.shared.output import command_of, print_shortfalls
-from holdfast.cli.shared.progress_bar import Bar
-from holdfast.cli.shared.progress_bar import pace as pace_of
 from holdfast.cli.shared.run_names import FOLDER, model_of, run_folder
 from holdfast.cli.shared.user_messages import load_user_turns
 from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
-from holdfast.drift.remaining import count_replies, missing_numbers
-from holdfast.drift.resolved_settings import prepare
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import UsageError
 from holdfast.files import short_path
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
-from holdfast.plurals import count_of, duration
-from holdfast.records import MANIFEST, RECORDS, read_run
+from holdfast.models.protocol import ChatModel
+from holdfast.plurals import duration
+from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import write_page
 from holdfast.report.first_run_table import first_table
@@ -61,10 +51,6 @@ DEMO = "luna"  # the suite of real models without --prompt
 _PILOT_SHARE = 1 / 6  # the share of the time that goes into timing the model
 _RESULTS_SHARE = 1 / 12  # the share that is kept for computing the results and writing the page
 _MIN_SHARE = 1 / 3  # the share that conversations get, however long the model took to load
-# a run is refused if its first conversations would take this many times --minutes
-_MAX_TIMES = 2
-# how many times --minutes to suggest if no conversation ended in time
-_SUGGESTED_TIMES = 4
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -85,54 +71,16 @@ class TryArguments(options.ModelOptions, options.SeedOptions):
 def run(arguments: TryArguments) -> None:
     _check_numbers(arguments)
     began = time.monotonic()
-    time_limit = 60 * arguments.minutes
     drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
+    # connected before the suite is written, so that a wrong address leaves no file
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     first_suite = _suite_of(arguments, drafted)
-    model_name = model_of(arguments, None if endpoint is None else endpoint.name)
-    out = arguments.out or run_folder("try", model_name, first_suite.name, seed=arguments.seed)
-    drift_arguments = _drift_arguments(arguments, first_suite.spec, out)
-    arguments.keep_work_in(out)
-    suite = drift.load_suite(drift_arguments.suite)
-    warn_of_small_model(drift_arguments.model, drift_arguments.suite)
-    user_turns = load_user_turns(drift_arguments, suite)
-    model = endpoint or load_model(drift_arguments)
-    settings = _settings(drift_arguments)
-    pilot = time_replies(model, suite, settings, user_turns, _PILOT_SHARE * time_limit)
-    seconds = _seconds_to_converse(time_limit, time.monotonic() - began)
-    plan = _plan(arguments, out, pilot, seconds)
-    drift_arguments = drift_arguments.model_copy(
-        update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
-    )
-    drift_run = DriftRun(
-        model,
-        suite,
-        out,
-        _settings(drift_arguments),
-        [()],
-        drift.Cast(user_turns=user_turns),
-        command_of("drift", drift_arguments),
-    )
-    _converse(drift_run, arguments, plan, pilot, seconds)
-    page = _report(out, suites=[] if drafted is None else [Path(drift_arguments.suite)])
+    timed_run = _timed_run(arguments, first_suite, endpoint, began)
+    timed_run.converse()
+    suite_files = [] if drafted is None else [Path(first_suite.spec)]
+    page = _report(timed_run.run.out, suite_files)
     if not arguments.no_open and has_display():
         open_in_browser(page)
-
-
-def _seconds_to_converse(time_limit: float, spent: float) -> float:
-    """How long the conversations may take, if they also have the overtime of a `TimeBox`.
-
-    Args:
-        spent: the seconds that loading and timing the model took, which count towards the limit.
-    """
-    left = (1 - _RESULTS_SHARE) * time_limit - spent
-    min_seconds = _MIN_SHARE * time_limit
-    if left < min_seconds:
-        note(
-            f"loading and timing the model took {duration(spent)}; the conversations get"
-            f" {duration(min_seconds)} nevertheless."
-        )
-    return max(left, min_seconds) / (1 + OVERTIME)
 
 
 def _check_numbers(arguments: TryArguments) -> None:
@@ -152,6 +100,38 @@ def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuit
         return write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
     name = "starter" if arguments.model == "default" else DEMO
     return FirstSuite(name, name)
+
+
+def _timed_run(
+    arguments: TryArguments, first_suite: FirstSuite, endpoint: ChatModel | None, began: float
+) -> TimedRun:
+    """Loads the model, times it, and plans the conversations that fit into the rest of the time.
+
+    Args:
+        endpoint: the model, if it is behind a URL.
+        began: when the command began, on the clock of `time.monotonic`.
+    """
+    time_limit = 60 * arguments.minutes
+    model_name = model_of(arguments, None if endpoint is None else endpoint.name)
+    out = arguments.out or run_folder("try", model_name, first_suite.name, seed=arguments.seed)
+    drift_arguments = _drift_arguments(arguments, first_suite.spec, out)
+    arguments.keep_work_in(out)
+    suite = drift.load_suite(first_suite.spec)
+    warn_of_small_model(arguments.model, first_suite.spec)
+    user_turns = load_user_turns(drift_arguments, suite)
+    model = endpoint or load_model(drift_arguments)
+    settings = drift_settings(drift_arguments)
+    pilot = time_replies(model, suite, settings, user_turns, _PILOT_SHARE * time_limit)
+    seconds = _seconds_to_converse(time_limit, time.monotonic() - began)
+    plan = _choose_plan(arguments, out, pilot, seconds)
+    drift_arguments = drift_arguments.model_copy(
+        update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
+    )
+    settings = drift_settings(drift_arguments)
+    cast = drift.Cast(user_turns=user_turns)
+    command = command_of("drift", drift_arguments)
+    drift_run = DriftRun(model, suite, out, settings, [()], cast, command)
+    return TimedRun(drift_run, arguments.model, plan, pilot, seconds, arguments.minutes)
 
 
 def _drift_arguments(arguments: TryArguments, suite: str, out: Path) -> DriftArguments:
@@ -175,16 +155,23 @@ def _drift_arguments(arguments: TryArguments, suite: str, out: Path) -> DriftArg
     )
 
 
-def _settings(arguments: DriftArguments) -> Settings:
-    return settings_of(
-        arguments,
-        conversations=arguments.conversations,
-        pairs=arguments.pairs,
-        adoption=not arguments.no_adoption,
-    )
+def _seconds_to_converse(time_limit: float, spent: float) -> float:
+    """How long the conversations may take, if they also have the overtime of a `TimeBox`.
+
+    Args:
+        spent: the seconds that loading and timing the model took, which count towards the limit.
+    """
+    left = (1 - _RESULTS_SHARE) * time_limit - spent
+    min_seconds = _MIN_SHARE * time_limit
+    if left < min_seconds:
+        note(
+            f"loading and timing the model took {duration(spent)}; the conversations get"
+            f" {duration(min_seconds)} nevertheless."
+        )
+    return max(left, min_seconds) / (1 + OVERTIME)
 
 
-def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> RunPlan:
+def _choose_plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> RunPlan:
     """Plans the conversations: like those recorded in the folder, else as time allows."""
     if (out / MANIFEST).is_file():
         recorded = read_run(out).identity_as(ConversationsIdentity).settings
@@ -194,94 +181,7 @@ def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> R
     return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)
 
 
-def _converse(
-    run: DriftRun, arguments: TryArguments, plan: RunPlan, pilot: Pilot, seconds: float
-) -> None:
-    """Holds the missing conversations until the time is up, and prints how many are recorded.
-
-    Raises:
-        HoldfastError: there is no time for any, or none has ended.
-    """
-    total = run.settings.conversations
-    missing = _missing(run)
-    if not missing:
-        note(f"{run.out} has all {total} conversations; `holdfast drift` adds more.")
-        return
-    first = pilot.first_group(plan, seconds, len(missing))
-    expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    if not pilot.knows_pace:
-        expected = min(expected, _MAX_TIMES * seconds)
-    elif expected > _MAX_TIMES * seconds and len(missing) == total:
-        raise _too_slow_to_begin(first, plan, expected, arguments.minutes)
-    _note_plan(plan, pilot, first, max(seconds, expected), arguments.minutes)
-    if is_url(arguments.model):
-        note(f"at most {_count_replies(run, missing):,} requests to {arguments.model}.")
-    begun = _run_groups(run, plan, TimeBox(seconds, first, expected), missing)
-    left = _missing(run)
-    if len(left) == total:
-        raise _none_ended(plan, arguments.minutes)
-    done = count_of(total - len(left), "conversation")
-    recorded = f"{done} recorded, of at most {total}, in {run.out}"
-    if given_up := begun - (len(missing) - len(left)):
-        recorded = f"{recorded}; {given_up} more had not ended when the time was up"
-    note(f"{recorded}.")
-
-
-def _too_slow_to_begin(first: int, plan: RunPlan, expected: float, minutes: float) -> HoldfastError:
-    """The error if the first conversations would take `expected` seconds."""
-    return HoldfastError(
-        f"The model is slow here: {count_of(first, 'conversation')} of"
-        f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
-        f" --minutes {minutes:g} is too short; repeat the command with --minutes"
-        f" {math.ceil(expected / 60)}.",
-        option="minutes",
-        value=minutes,
-    )
-
-
-def _none_ended(plan: RunPlan, minutes: float) -> HoldfastError:
-    """The error if no conversation has ended in time."""
-    return HoldfastError(
-        f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
-        f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
-        f" command with --minutes {math.ceil(_SUGGESTED_TIMES * minutes)}.",
-        option="minutes",
-        value=minutes,
-    )
-
-
-def _missing(run: DriftRun) -> list[int]:
-    """The numbers of the conversations that the folder lacks."""
-    return missing_numbers(run.out, ["none"], range(run.settings.conversations))["none"]
-
-
-def _count_replies(run: DriftRun, numbers: Sequence[int]) -> int:
-    """How many replies these conversations have, at most."""
-    settings, cast = prepare(run.model, run.suite, run.settings, run.cast)
-    return count_replies(run.suite, settings, numbers, cast)
-
-
-def _run_groups(run: DriftRun, plan: RunPlan, box: TimeBox, missing: Sequence[int]) -> int:
-    """Holds group after group until the time is up; returns how many conversations were begun."""
-    begun = 0
-    for numbers in box.groups(missing):
-        begun += len(numbers)
-        title = count_of(len(numbers), "conversation")
-        with Bar(_count_replies(run, numbers), title=title, waves=1) as bar:
-            group = ConversationGroup(
-                numbers, plan.rounds, bar, box.deadlines, lambda: _has_records(run.out)
-            )
-            run.converse_some((), numbers, group, group.should_stop)
-    return begun
-
-
-def _has_records(folder: Path) -> bool:
-    """Whether a conversation of the run has ended."""
-    records = folder / RECORDS
-    return records.is_file() and records.stat().st_size > 0
-
-
-def _report(out: Path, suites: list[Path]) -> Path:
+def _report(out: Path, suite_files: list[Path]) -> Path:
     """Prints how well the rules were kept and what to do next, and writes the page."""
     results = results_of(read_run(out))
     write(out, summary_of(results))
@@ -291,40 +191,8 @@ def _report(out: Path, suites: list[Path]) -> Path:
     print(f"Page: {short_path(page)}\n")
     step = next_step(results)
     print(step)
-    write_run_document(out, page, suites, step)
+    write_run_document(out, page, suite_files, step)
     return page
-
-
-def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float, minutes: float) -> None:
-    """Prints the model's speed, and the conversations that were chosen to suit it.
-
-    Args:
-        seconds: how long the first of them should take.
-        minutes: those of --minutes, which were too short if replies or rounds were shortened.
-    """
-    conversations = (
-        f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} to begin with, with"
-        f" replies of at most {plan.max_new_tokens} tokens"
-    )
-    if not pilot.knows_pace:
-        note(
-            f"the model gave no more than its first token in that time: {conversations}, for at"
-            f" most about {duration(seconds)}."
-        )
-        return
-    per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    pace = pace_of(pilot.per_round * plan.rounds / per_conversation, "reply")
-    note(f"{pace}: {conversations}, for about {duration(seconds)}.")
-    if plan.rounds < SUFFICIENT_ROUNDS or plan.max_new_tokens < Sampling.max_new_tokens:
-        rounds = SUFFICIENT_ROUNDS
-        tokens = Sampling.max_new_tokens
-        needed = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
-        suggested = max(math.ceil(1.2 * needed / 60), math.floor(minutes) + 1)
-        note(
-            "the time is short for this model, and so are the conversations; with --minutes"
-            f" {suggested} and another --out, they have {rounds} rounds, and"
-            f" replies of up to {tokens} tokens."
-        )
 
 
 COMMAND = Command(

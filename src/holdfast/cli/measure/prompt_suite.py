@@ -5,7 +5,7 @@ It prints the rules, the other lines and where the suite is:
     bot.txt: 4 rules drafted.
       rule at-most-40-words: Answer in at most 40 words.
       [...]
-    Not measured, as these lines are not rules that a measure can decide:
+    Not measured, as no measure can check these lines:
       line 5: Never mention fines.
         needs a judge
     Suite: runs/try-bot.yaml, to edit.
@@ -55,7 +55,7 @@ def print_draft(drafted: DraftedFile) -> None:
         )
     others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
     if others:
-        print("Not measured, as these lines are not rules that a measure can decide:")
+        print("Not measured, as no measure can check these lines:")
     for statement, undrafted in others:
         print(f"  line {statement.line}: {cut(sentence_of(statement), _MAX_LINE_LENGTH)}")
         print(f"    {undrafted.reason}")
@@ -66,7 +66,7 @@ def require_rules(drafted: DraftedFile) -> None:
     if drafted.rules:
         return
     raise UsageError(
-        f"No line of {drafted.path} is a rule that a measure can decide; write one like “Always"
+        f"No line of {drafted.path} is a rule that a measure can check; write one like “Always"
         " reply in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every"
         ' reply with "Ciao!"”, or put the rules and their questions into a suite, as `holdfast'
         " docs measuring` shows, and give it to `holdfast drift --suite FILE.yaml`.",

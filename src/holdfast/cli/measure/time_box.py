@@ -56,11 +56,12 @@ class ConversationGroup:
     has_results: Callable[[], bool] = lambda: True
     clock: Callable[[], float] = time.monotonic
     size: int = field(init=False)  # this many conversations continue, from the first on
-    _replies: float = field(default=0.0, init=False)  # of these conversations, so far
-    _round: int = field(default=0, init=False)  # the last round that all have finished
-    _round_ended: float = field(default=0.0, init=False)  # when they had finished it
-    _overdue: float = field(default=0.0, init=False)  # when the next round is overdue
-    _waits: bool = field(default=False, init=False)  # for a first result, after the time is up
+    _replies_each: float = field(init=False)  # of a conversation, in all
+    _replies: float = field(default=0.0, init=False)  # of the conversations that continue, so far
+    _finished_rounds: int = field(default=0, init=False)  # by all of them
+    _round_ended: float = field(default=0.0, init=False)  # when they had finished these
+    _overdue_at: float = field(default=0.0, init=False)  # when the next round is overdue
+    _waits_for_first: bool = field(default=False, init=False)  # result, after the time is up
 
     def __post_init__(self) -> None:
         self.size = len(self.numbers)
@@ -72,15 +73,15 @@ class ConversationGroup:
         self.bar(done, tokens)
         self._replies += done
         finished = int(self.rounds * self._replies / (self.size * self._replies_each))
-        if self._round < finished < self.rounds:
+        if self._finished_rounds < finished < self.rounds:
             self._end_round(finished)
 
     def should_stop(self, number: int) -> bool:
         """Whether a conversation that has not ended is given up; called at least every second."""
         now = self.clock()
-        if now > self._overdue and self.size > 1:
-            self._keep(self.size // 2)
-            self._overdue = now + (now - self._round_ended)
+        if now > self._overdue_at and self.size > 1:
+            self._shrink_to(self.size // 2)
+            self._overdue_at = now + (now - self._round_ended)
         return number > self.numbers[self.size - 1] or self._is_over(now)
 
     def _is_over(self, now: float) -> bool:
@@ -89,8 +90,8 @@ class ConversationGroup:
             return False
         if now > self.deadlines.give_up_all or self.has_results():
             return True
-        if not self._waits:
-            self._waits = True
+        if not self._waits_for_first:
+            self._waits_for_first = True
             self.bar.note(
                 "the time is up, but no conversation has ended: waiting for the first one, for at"
                 f" most {duration(self.deadlines.give_up_all - now)}."
@@ -100,28 +101,28 @@ class ConversationGroup:
     def _end_round(self, finished: int) -> None:
         """Makes the group smaller if it will be late, at the pace of the round that has ended."""
         now = self.clock()
-        before = self._share(self._round)
-        share = self._share(finished)
+        before = self._share_of_time(self._finished_rounds)
+        share = self._share_of_time(finished)
         needed = (now - self._round_ended) * (1 - share) / (share - before)
         left = max(self.deadlines.end - now, 0.0)
         self._note_round(finished, now)
         if needed > _LATE * left:
-            self._keep(max(1, int(self.size * left / needed)))
+            self._shrink_to(max(1, int(self.size * left / needed)))
 
     def _note_round(self, finished: int, now: float) -> None:
         """Notes the last round that all have finished, and when the next round is overdue."""
-        self._round = finished
+        self._finished_rounds = finished
         self._round_ended = now
-        before = self._share(finished)
-        after = self._share(finished + 1)
+        before = self._share_of_time(finished)
+        after = self._share_of_time(finished + 1)
         expected = max(self.deadlines.end - now, 0.0) * (after - before) / (1 - before)
-        self._overdue = now + _OVERDUE * expected
+        self._overdue_at = now + _OVERDUE * expected
 
-    def _share(self, rounds: int) -> float:
+    def _share_of_time(self, rounds: int) -> float:
         """The share of the whole time that this many first rounds take."""
         return cost_share(rounds / self.rounds, GROWTH)
 
-    def _keep(self, size: int) -> None:
+    def _shrink_to(self, size: int) -> None:
         """Gives up all conversations but the first `size`."""
         if size == self.size:
             return

@@ -4,8 +4,8 @@ import argparse
 import sys
 from typing import Annotated
 
+from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.options import Arg, Command, Options
 from holdfast.extras import check_extra
 from holdfast.integrations.lm_eval import NAME, register
 

@@ -4,20 +4,14 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from holdfast import drift
+from holdfast.cli.shared.command import Arg, Command, option_of
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.model_loading import (
-    check_layered_model,
-    check_model_exists,
-    load_layered_model,
-    load_model,
-)
+from holdfast.cli.shared.model_checks import check_layered_model, check_model_exists
+from holdfast.cli.shared.model_loading import load_layered_model, load_model
 from holdfast.cli.shared.options import (
-    Arg,
-    Command,
     ModelOptions,
     RunOptions,
     SeedOptions,
-    option_of,
 )
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

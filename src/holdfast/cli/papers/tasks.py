@@ -4,9 +4,12 @@ from typing import Annotated, Literal
 
 from holdfast import methods
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.model_loading import load_model
-from holdfast.cli.shared.options import Arg, Command, Specs
+from holdfast.cli.shared.options import (
+    Specs,
+)
 from holdfast.cli.shared.output import command_line, page_path, write_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

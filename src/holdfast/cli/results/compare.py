@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.analysis.run_comparison import compare_folders
+from holdfast.cli.shared.command import Arg, Command, Options, file_to_write
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command, Options, file_to_write
 from holdfast.files import short_path, write_whole
 from holdfast.report import check_page
 from holdfast.report.compare_page import comparison_page, comparison_summary

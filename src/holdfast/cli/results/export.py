@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import records
+from holdfast.cli.shared.command import Arg, Command, Options, file_to_write
 from holdfast.cli.shared.json_output import FilesDocument, write_document
-from holdfast.cli.shared.options import Arg, Command, Options, file_to_write
 from holdfast.files import short_path
 
 

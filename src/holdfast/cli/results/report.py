@@ -6,8 +6,8 @@ from typing import Annotated
 from holdfast import report
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of
+from holdfast.cli.shared.command import Arg, Command, Options, file_to_write
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.options import Arg, Command, Options, file_to_write
 from holdfast.cli.shared.output import print_run
 from holdfast.files import short_path
 

@@ -3,20 +3,15 @@
 import sys
 from typing import Annotated, ClassVar
 
-from holdfast.cli.look_up.catalogue import example_of
-from holdfast.cli.serve.terminal_chat import (
-    COMMANDS,
-    RED,
-    Chat,
-    ChatDialog,
-    notice,
-)
+from holdfast.cli.look_up.methods import example_of
+from holdfast.cli.serve.chat_dialog import ChatDialog
+from holdfast.cli.serve.reply_printer import RED, notice
+from holdfast.cli.serve.terminal_chat import COMMANDS, Chat
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.interrupts import Terminated
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.options import (
-    Arg,
-    Command,
     DrawOptions,
     MethodOptions,
     ModelOptions,
@@ -68,8 +63,8 @@ def run(arguments: ChatArguments) -> None:
 def _talk(chat: Chat, model: str) -> None:
     """Reads messages and commands until the chat ends; `model` is the name that it shows."""
     if not sys.stdin.isatty():
-        while not chat.over and (line := sys.stdin.readline()):
-            chat.take(line.rstrip("\n"))
+        while not chat.is_over and (line := sys.stdin.readline()):
+            chat.handle(line.rstrip("\n"))
         return
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
@@ -77,9 +72,9 @@ def _talk(chat: Chat, model: str) -> None:
     completer = WordCompleter(completions(), WORD=True)
     prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
     notice(f"{model}; /help lists the commands, Ctrl-D ends the chat.")
-    while not chat.over:
+    while not chat.is_over:
         try:
-            chat.take(prompt.prompt("> "))
+            chat.handle(prompt.prompt("> "))
         except HoldfastError as error:
             notice(str(error), RED)
         except EOFError:

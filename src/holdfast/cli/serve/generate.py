@@ -10,12 +10,11 @@ from pydantic import BaseModel
 
 from holdfast.chat.emphasis import read_marks
 from holdfast.chat.messages import Message, has_prompt
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note, printable
 from holdfast.cli.shared.options import (
-    Arg,
-    Command,
     DrawOptions,
     MethodOptions,
     ModelOptions,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+from holdfast.cli.serve.served_url import local_names, url_of
 from holdfast.cli.shared import options
 from holdfast.cli.shared.command import Arg, Command, Options, file_to_write
 from holdfast.cli.shared.interrupts import exiting_on_sigterm
@@ -84,17 +85,16 @@ def run(arguments: ProxyArguments) -> None:
         tally = Tally()
         metrics = ProxyMetrics(tally, middleware.rules)
         forwarding = Forwarding(upstream, ChatRelay(middleware, tally, arguments.log), metrics)
-        loopback = server.is_loopback(arguments.host)
-        hosts = ("localhost", "127.0.0.1", "::1", arguments.host) if loopback else ()
+        hosts = local_names(arguments.host) if server.is_loopback(arguments.host) else ()
         title = PageTitle(upstream.name, spec_of(methods), suite.name)
         app = proxy_app(forwarding, metrics, middleware, tally, title, hosts)
         server.listen(bound)
-        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        url = f"http://{host}:{bound.getsockname()[1]}"
-        print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {url}{PAGE}", flush=True)
+        url = url_of(arguments.host, bound)
+        page = f"{url}{PAGE}"
+        print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {page}", flush=True)
         if arguments.log is not None:
             note(f"each scored chat is appended to {short_path(arguments.log)}.")
-        write_document({"url": f"{url}/v1", "upstream": upstream.name, "page": f"{url}{PAGE}"})
+        write_document({"url": f"{url}/v1", "upstream": upstream.name, "page": page})
         sys.setswitchinterval(_SWITCH_INTERVAL)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         server.run(uvicorn_config(app), forwarding, bound, lambda line: print(line, flush=True))

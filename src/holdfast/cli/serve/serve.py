@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 from urllib.parse import urlsplit
 
+from holdfast.cli.serve.served_url import local_names, url_of
 from holdfast.cli.shared import options
+from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.interrupts import exiting_on_sigterm
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.model_loading import load_in_process
+from holdfast.cli.shared.local_loading import load_in_process
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Arg, Command
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
 from holdfast.extras import check_extra
@@ -115,20 +116,23 @@ def run(arguments: ServeArguments) -> None:
             from holdfast.serve.access import AccessRules
             from holdfast.serve.app import application
             from holdfast.serve.connections import configuration
-        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        url = f"http://{host}:{bound.getsockname()[1]}"
-        hosts = () if key else ("localhost", "127.0.0.1", "::1", arguments.host)
         server.listen(bound)
-        app = application(service, AccessRules(key, hosts=hosts), arguments.allow_origin or ())
-        served = service.name
-        if service.default:
-            served = f"{served}, with {spec_of(service.default)} by default,"
-        print(f"Holdfast serves {served} at {url}", flush=True)
-        bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
-        print(TRY.format(url=url, key=bearer), flush=True)
-        write_document({"url": f"{url}/v1", "model": service.name, "playground": url})
+        access = AccessRules(key, hosts=() if key else local_names(arguments.host))
+        app = application(service, access, arguments.allow_origin or ())
+        _announce(service, url_of(arguments.host, bound), arguments.api_key_env)
         config = configuration(app, service.limits)
         server.run(config, service.engine, bound, lambda line: print(line, flush=True))
+
+
+def _announce(service: Service, url: str, key_variable: str | None) -> None:
+    """Prints the address of the server, and how to ask it."""
+    served = service.name
+    if service.default:
+        served = f"{served}, with {spec_of(service.default)} by default,"
+    bearer = f' -H "Authorization: Bearer ${key_variable}"' if key_variable else ""
+    print(f"Holdfast serves {served} at {url}", flush=True)
+    print(TRY.format(url=url, key=bearer), flush=True)
+    write_document({"url": f"{url}/v1", "model": service.name, "playground": url})
 
 
 def check_origin(origin: str) -> None:

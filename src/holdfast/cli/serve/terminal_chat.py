@@ -1,39 +1,24 @@
-"""A chat in the terminal: its commands, its dialog, and the files that it saves."""
+"""A chat in the terminal, and its commands such as `/method boost:factor=4`."""
 
-import functools
 import json
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, cast
+from typing import Any, NamedTuple
 
 from holdfast.chat.emphasis import Part, TextRange, resolve
-from holdfast.chat.messages import Message, Messages, has_prompt, read_message
-from holdfast.cli.serve.generate import read_chat_file
-from holdfast.cli.shared.command import naming_new_folders
-from holdfast.cli.shared.interrupts import Terminated
-from holdfast.cli.shared.notes import printable
+from holdfast.chat.messages import Message, has_prompt
+from holdfast.cli.serve.chat_dialog import ChatDialog, round_of
+from holdfast.cli.serve.reply_printer import BOLD, ReplyPrinter, notice, show
+from holdfast.cli.shared.notes import naming_new_folders
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.files import write_whole
 from holdfast.generation.sampling import Sampling
-from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
-from holdfast.models.capabilities import supports
+from holdfast.methods import Method, compile_methods, parse, spec_of
 from holdfast.models.protocol import ChatModel
-from holdfast.models.requests import Reply, Request
-from holdfast.models.streaming import stream_reply, stream_text
 from holdfast.plurals import count_of
-from holdfast.seeds import seed_of
 
-if TYPE_CHECKING:
-    from holdfast.models.local import LocalModel
-
-# ANSI style codes
-BOLD = 1
-DIM = 2
-RED = 31
 _BAR_WIDTH = 40  # of the longest bar of /mass
-_CUT = "cut off at --max-new-tokens, or where the model's context ends"
 
 
 class ChatCommand(NamedTuple):
@@ -58,130 +43,6 @@ COMMANDS = {
 }
 
 
-def show(text: str, style: int = 0, file: TextIO | None = None) -> None:
-    """Prints a line, styled if the output is a terminal."""
-    text = printable(text)
-    if style and sys.stdout.isatty():
-        text = f"\x1b[{style}m{text}\x1b[0m"
-    print(text, file=file, flush=True)
-
-
-def notice(text: str, style: int = DIM) -> None:
-    """Prints a line that is not part of a reply, on stderr if stdout is not a terminal."""
-    show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
-
-
-@dataclass(frozen=True)
-class ChatDialog:
-    """A dialog in the terminal, as `/save` writes it.
-
-    Attributes:
-        emphasised: the texts to steer towards in place of the system prompt.
-        methods: those that steer the next reply.
-    """
-
-    messages: tuple[Message, ...] = ()
-    emphasised: tuple[Part, ...] = ()
-    methods: tuple[Method, ...] = ()
-
-    @classmethod
-    def read(cls, name: str) -> Self:
-        """Reads the file of --messages, or standard input if its name is "-".
-
-        Raises:
-            UsageError: it is not a dialog, or its last message has no answer.
-        """
-        dialog = read_chat_file(name, "--messages")
-        messages = tuple(
-            read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
-        )
-        if messages and messages[-1]["role"] == "user":
-            raise UsageError(
-                f"--messages {name} ends with a user's message; leave it out, and type it here."
-            )
-        emphasis = dialog.get("emphasis", ())
-        parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
-        return cls(messages, resolve(messages, parts), parse(dialog.get("method", "none")))
-
-    def to_json(self) -> dict[str, Any]:
-        """The dialog as `/save` and `--json` write it."""
-        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
-        return dialog | {"emphasis": self.emphasised} if self.emphasised else dialog
-
-
-def _round_of(messages: Messages) -> int:
-    """The number of the round that the last message belongs to, from 1."""
-    return sum(message["role"] == "user" for message in messages)
-
-
-class ReplyPrinter:
-    """Prints the replies of a model as they are drawn.
-
-    Args:
-        model: the model.
-        sampling: how replies are drawn.
-        seed: the seed of the whole chat.
-        system_as: the place of the system prompt.
-
-    Attributes:
-        has_mass: whether replies come with their attention mass.
-    """
-
-    def __init__(self, model: ChatModel, sampling: Sampling, seed: int, system_as: str):
-        self.has_mass = supports(model, Ability.LOG_ODDS)
-        self._sampling = sampling
-        self._seed = seed
-        self._system_as = system_as
-        self._stream = functools.partial(stream_text, model)
-        if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
-            local = cast("LocalModel", model)
-            self._stream = functools.partial(stream_reply, local.session().stream, local.tokenizer)
-
-    def print_reply(
-        self,
-        messages: Messages,
-        methods: tuple[Method, ...],
-        emphasis: Sequence[Part],
-        attempt: int = 0,
-    ) -> Reply:
-        """Prints a reply; Ctrl-C ends it early, with the stop reason "stopped".
-
-        Args:
-            attempt: how many times the last message was answered before.
-        """
-        request = Request(
-            messages,
-            methods,
-            self._sampling,
-            seed_of("chat", self._seed, _round_of(messages), attempt),
-            conversation_seed=seed_of("chat methods", self._seed),
-            # with the same methods, the next message needs only its own tokens computed
-            thread=spec_of(methods),
-            keep=True,
-            trace=self.has_mass,
-            system_as=self._system_as,
-            emphasis=emphasis,
-        )
-        text = ""
-
-        def write(piece: str) -> None:
-            nonlocal text
-            text += piece
-            print(printable(piece), end="", flush=True)
-
-        try:
-            reply = self._stream(request, write)
-        except Terminated:
-            raise
-        except KeyboardInterrupt:
-            reply = Reply(text, None, "stopped")
-        finally:
-            print(flush=True)
-        if reply.stop_reason != "stop":
-            notice(f"({_CUT if reply.stop_reason == 'length' else reply.stop_reason})")
-        return reply
-
-
 class RoundMass(NamedTuple):
     """The attention mass at each token of a round's reply."""
 
@@ -197,13 +58,13 @@ class Chat:
     """A chat in the terminal; the methods named in `COMMANDS` are its commands.
 
     Attributes:
-        over: whether the user has ended it.
+        is_over: whether the user has ended it.
     """
 
     def __init__(
         self, model: ChatModel, sampling: Sampling, seed: int = 0, system_as: str = "role"
     ):
-        self.over = False
+        self.is_over = False
         self._model = model
         self._printer = ReplyPrinter(model, sampling, seed, system_as)
         self._dialog = ChatDialog()
@@ -211,22 +72,25 @@ class Chat:
         self._attempt = 0  # how many times the last message was answered before
         self._to_compare: list[tuple[Method, ...]] = []  # the methods that /compare named
 
-    def take(self, typed: str) -> None:
-        """Handles typed input: a command, a message, or nothing."""
-        if typed.startswith("/"):
-            name, _, rest = typed[1:].partition(" ")
-            if name not in COMMANDS:
-                raise UnknownName("command", f"/{name}", [f"/{command}" for command in COMMANDS])
-            run_command = getattr(self, name)
-            argument = rest.strip()
-            if COMMANDS[name].argument:
-                run_command(argument)
-            elif argument:
-                raise UsageError(f"/{name} takes no argument, not {argument!r}.")
-            else:
-                run_command()
-        elif typed.strip():
-            self._answer((*self._dialog.messages, {"role": "user", "content": typed}))
+    def handle(self, line: str) -> None:
+        """Handles a line that was typed: a command, a message, or nothing."""
+        if line.startswith("/"):
+            name, _, argument = line[1:].partition(" ")
+            self._run_command(name, argument.strip())
+        elif line.strip():
+            self._answer((*self._dialog.messages, {"role": "user", "content": line}))
+
+    def _run_command(self, name: str, argument: str) -> None:
+        """Calls the method of a command, with an argument if the command takes one."""
+        if name not in COMMANDS:
+            raise UnknownName("command", f"/{name}", [f"/{command}" for command in COMMANDS])
+        run_command = getattr(self, name)
+        if COMMANDS[name].argument:
+            run_command(argument)
+        elif argument:
+            raise UsageError(f"/{name} takes no argument, not {argument!r}.")
+        else:
+            run_command()
 
     def _answer(self, messages: tuple[Message, ...]) -> None:
         """Answers the last message, or shows its answer under each method of `/compare`."""
@@ -255,7 +119,7 @@ class Chat:
             return  # ended before its first word, it leaves the dialog as it was
         if not attempt:  # texts to emphasise have now been found in messages of the dialog
             self._dialog = replace(self._dialog, emphasised=tuple(emphasis))
-        current = _round_of(messages)
+        current = round_of(messages)
         earlier = {number: mass for number, mass in self._masses.items() if number < current}
         self._masses = {**earlier, current: RoundMass(spec_of(methods), reply.token_masses)}
         # chat templates leave out the reasoning of earlier replies
@@ -377,4 +241,4 @@ class Chat:
             show(f"{usage:<22}  {command.help}")
 
     def quit(self) -> None:
-        self.over = True
+        self.is_over = True

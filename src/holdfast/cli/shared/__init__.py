@@ -3,14 +3,17 @@
 A command:
 
 command             its options are a Pydantic model
+command_parser      its parser is built from the model
 argument_parser     errors of one sentence, and the layout of the help
 options             the options that several commands share
 exit_codes          the exit codes
 
 Its models:
 
-model_loading       those of --model and --user-model; endpoint_options, those behind a URL
+model_loading       those of --model and --user-model
+local_loading       those that run in this process; endpoint_options, those behind a URL
 judge_loading       judges, and the model of `logs` and `suite`
+model_checks        refusals before anything is loaded, and warnings
 
 Its run:
 

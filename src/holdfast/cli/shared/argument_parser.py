@@ -73,20 +73,27 @@ class OneSentenceParser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
-        """Raises a `UsageError` about leftover words, with the option that was likely meant."""
+        """Raises a `UsageError` about leftover words, with the option that was likely meant.
+
+        For `holdfast drift bot.yaml`: "`holdfast drift` does not take 'bot.yaml' by itself; did you
+        mean --suite bot.yaml?"
+        """
         self._refuse_misspelt(words, _LEFTOVER_OPTION)
-        text = " ".join(words)
-        options = self._long_options()
-        likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
-        value = getattr(arguments, likely, None)
-        hint = f"see `{self.prog} --help`."
+        hint = self._hint_for_leftover(words, arguments)
+        raise UsageError(f"`{self.prog}` does not take {' '.join(words)!r} by itself; {hint}")
+
+    def _hint_for_leftover(self, words: Sequence[str], arguments: argparse.Namespace) -> str:
+        """The option that leftover words were likely meant for: a suite, or the user's message."""
         if repeated := self._repeated_option(words[0]):
-            hint = f"repeat the option: {repeated} {shlex.quote(words[0])}."
-        elif likely in options and value == self.get_default(likely):
-            hint = f"did you mean --{likely} {shlex.quote(text)}?"
-        elif likely in options:
-            hint = f"put quotes around --{likely} {shlex.quote(f'{value} {text}')}."
-        raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
+            return f"repeat the option: {repeated} {shlex.quote(words[0])}."
+        text = " ".join(words)
+        name = "suite" if text.endswith((".yaml", ".yml")) else "user"
+        if name not in self._long_options():
+            return f"see `{self.prog} --help`."
+        value = getattr(arguments, name, None)
+        if value == self.get_default(name):
+            return f"did you mean --{name} {shlex.quote(text)}?"
+        return f"put quotes around --{name} {shlex.quote(f'{value} {text}')}."
 
     def _repeated_option(self, word: str) -> str:
         """The option that a leftover word was likely meant for: one that is repeated for each
@@ -134,8 +141,10 @@ class OneSentenceParser(argparse.ArgumentParser):
         earlier = self._given.setdefault(option, words)
         if earlier is words:
             return
-        both = [" ".join(given) or "no value" for given in (earlier, words)]
-        cure = f"join them: --method {'+'.join(both)}" if option == "--method" else "give it once"
+        both = [" ".join(value) or "no value" for value in (earlier, words)]
+        cure = "give it once"
+        if option == "--method":
+            cure = f"join them: --method {'+'.join(both)}"
         raise UsageError(
             f"{option} is given twice, with {' and '.join(dict.fromkeys(both))}; {cure}."
         )

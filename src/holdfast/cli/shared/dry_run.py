@@ -66,29 +66,17 @@ def estimate_run(
         more: work that the command does besides the conversations.
         baseline: whether the command also asks the probes without a system prompt.
     """
-    by_name = {methods.spec_of(steering): steering for steering in run.methods}
-    missing = missing_numbers(run.out, list(by_name), run.numbers)
-    name = next((name for name in by_name if missing[name]), "")
+    by_spec = {methods.spec_of(steering): steering for steering in run.methods}
+    missing = missing_numbers(run.out, list(by_spec), run.numbers)
     left = sum(map(len, missing.values()))
     size = dry_run_size(arguments.model, left, run.settings.batch)
-    numbers = missing.get(name, [])[:size]
-    records, measured = _measure(run, name, by_name.get(name, ()), numbers)
-    _note_full_contexts(records, run.settings.rounds)
-    parts = [_conversations_item(run, list(by_name.values()), left), *more]
+    # the first method whose conversations are not all recorded yet
+    spec = next((spec for spec in by_spec if missing[spec]), "")
+    measured = _measure(run, by_spec.get(spec, ()), missing.get(spec, [])[:size])
+    parts = [_conversations_item(run, list(by_spec.values()), left), *more]
     if baseline:
         parts.append(_baseline_item(run))
     print_estimate(arguments, parts, measured, run.out)
-
-
-def _note_full_contexts(records: Sequence[Conversation], rounds: int) -> None:
-    """Says how many conversations filled the model's context before their last round, if any."""
-    endings = [record.ended for record in records if record.ended]
-    if full := [end.round for end in endings if end.why == "context"]:
-        note(
-            f"{len(full)} of {len(records)} conversations filled the model's context, the first in"
-            f" round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest ones"
-            " with --context cut."
-        )
 
 
 def _conversations_item(
@@ -123,18 +111,12 @@ def dry_run_size(model: str, left: int, batch: int) -> int:
     return min(limit, math.ceil(left / 4))
 
 
-def _measure(
-    run: DriftRun, name: str, steering: Sequence[Method], numbers: Sequence[int]
-) -> tuple[list[Conversation], Measured]:
-    """Runs the conversations with these numbers, as far as time allows.
-
-    Returns:
-        The records of those that ended, and what was measured on all.
-    """
+def _measure(run: DriftRun, steering: Sequence[Method], numbers: Sequence[int]) -> Measured:
+    """Runs the conversations with these numbers under one method, as far as time allows."""
     rounds = run.settings.rounds
     count = len(numbers)
     if not numbers:
-        return [], Measured([], 0, 0, 0, 0.0)
+        return Measured([], 0, 0, 0, 0.0)
     replies = count_replies(run.suite, run.settings, numbers, run.cast)
     # most of a recorded dialog is computed with its first reply, so a few replies show no pace
     may_stop = run.cast.dialogs is None and rounds > 2
@@ -157,10 +139,11 @@ def _measure(
     ended = [
         record
         for record in read_run(run.out).conversations
-        if record.method == name and record.conversation in numbers
+        if record.method == methods.spec_of(steering) and record.conversation in numbers
     ]
+    _note_full_contexts(ended, rounds)
     tokens = [record.tokens for record in ended]
-    return ended, Measured(tokens, count, replies, pace.done, pace.seconds)
+    return Measured(tokens, count, replies, pace.done, pace.seconds)
 
 
 def _late_note(count: int, may_stop: bool) -> str:
@@ -173,3 +156,14 @@ def _late_note(count: int, may_stop: bool) -> str:
             " one."
         )
     return f"{late}, because {conversations} have not ended; it stops with them."
+
+
+def _note_full_contexts(records: Sequence[Conversation], rounds: int) -> None:
+    """Says how many conversations filled the model's context before their last round, if any."""
+    endings = [record.ended for record in records if record.ended]
+    if full := [end.round for end in endings if end.why == "context"]:
+        note(
+            f"{len(full)} of {len(records)} conversations filled the model's context, the first in"
+            f" round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest ones"
+            " with --context cut."
+        )

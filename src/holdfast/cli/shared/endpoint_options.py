@@ -1,7 +1,10 @@
 """Checks the options of models behind a URL, and connects to them."""
 
+from holdfast.cli.shared.command import Options, option_of
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import EndpointOptions, Options, option_of
+from holdfast.cli.shared.options import (
+    EndpointOptions,
+)
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.models.connecting import connect_all
 from holdfast.models.endpoint import EndpointModel
@@ -31,7 +34,7 @@ def check_endpoint_options(arguments: EndpointOptions) -> None:
         raise UsageError(f"{problem}; give a URL as {' or '.join(takers)}, or leave it out.")
 
 
-def check_name(arguments: Options, role: str) -> None:
+def refuse_name_without_url(arguments: Options, role: str) -> None:
     """Refuses the name of an endpoint's model where the endpoint's URL is needed.
 
     Args:

@@ -10,7 +10,9 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.options import DryRunOptions
+from holdfast.cli.shared.options import (
+    DryRunOptions,
+)
 from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
@@ -52,6 +54,18 @@ class WorkItem:
     def requests(self) -> int:
         """How many requests all units take, at most."""
         return self.replies + self.redraws
+
+    @property
+    def replies_per_unit(self) -> float:
+        return self.replies / self.units
+
+    @property
+    def replies_left(self) -> float:
+        return self.replies_per_unit * self.units_left
+
+    @property
+    def redraws_left(self) -> float:
+        return self.redraws / self.units * self.units_left
 
 
 @dataclass(frozen=True)
@@ -153,7 +167,7 @@ def print_estimate(
     first, *others = parts
     parts = [replace(first, units_left=first.units_left - measured.ended), *others]
     rest = _estimate(parts, measured)
-    print(*_lines(arguments, parts, measured, rest, out), sep="\n")
+    print(*_estimate_lines(arguments, parts, measured, rest, out), sep="\n")
     price_in = arguments.price_in or 0.0
     price_out = arguments.price_out or 0.0
     write_document(
@@ -171,22 +185,22 @@ def print_estimate(
 
 def _estimate(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:
     """Estimates what is left of the parts, of which the first was measured."""
-    per_unit = [part.replies / part.units for part in parts]
-    replies = sum(count * part.units_left for count, part in zip(per_unit, parts, strict=True))
-    requests = replies + sum(part.redraws / part.units * part.units_left for part in parts)
+    replies = sum(part.replies_left for part in parts)
+    requests = replies + sum(part.redraws_left for part in parts)
     if (seconds := measured.seconds_of_all) is None:
         return _Remaining(replies, requests, None, None, None)
-    seconds *= replies / (per_unit[0] * measured.count)
+    replies_per_unit = parts[0].replies_per_unit
+    seconds *= replies / (replies_per_unit * measured.count)
     tokens = measured.tokens
     if not tokens or any(None in (counts.read, counts.written) for counts in tokens):
         return _Remaining(replies, requests, seconds, None, None)
-    scale = replies / (per_unit[0] * len(tokens))
+    scale = replies / (replies_per_unit * len(tokens))
     read = scale * sum(counts.read or 0 for counts in tokens)
     written = scale * sum(counts.written or 0 for counts in tokens)
     return _Remaining(replies, requests, seconds, read, written)
 
 
-def _lines(
+def _estimate_lines(
     arguments: PricedOptions,
     parts: Sequence[WorkItem],
     measured: Measured,
@@ -258,19 +272,21 @@ def _two_digits(tokens: float) -> str:
     return f"{float(f'{tokens:.2g}'):,.0f}"
 
 
-def _time_line(
-    arguments: PricedOptions, requests: float, seconds: float, measured: Measured
-) -> str:
-    """The time left, at the pace of the conversations that were measured."""
-    ran = measured.count
+def _time_line(arguments: PricedOptions, replies: float, seconds: float, measured: Measured) -> str:
+    """The time left, at the pace of the conversations that were measured.
+
+    Args:
+        replies: how many are left.
+        seconds: how long they take if as many conversations run side by side as were measured.
+    """
     if not is_url(arguments.model):
         return (
-            f"Time left: about {duration(seconds)}, at the pace of {ran} side by side, without"
-            " loading the model."
+            f"Time left: about {duration(seconds)}, at the pace of {measured.count} side by side,"
+            " without loading the model."
         )
     at_once = arguments.concurrency
-    if requests:  # however many run at once, none takes less time than those measured
-        seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all or 0.0)
+    if replies:  # however many run at once, none takes less time than those measured
+        seconds = max(seconds * min(1.0, measured.count / at_once), measured.seconds_of_all or 0.0)
     if (limit := arguments.requests_per_minute) is None:
         return (
             f"Time left: about {duration(seconds)}, if {at_once} conversations at a time each"
@@ -278,6 +294,6 @@ def _time_line(
         )
     return (
         f"Time left: about {duration(seconds)}, if {at_once} conversations at a time each take"
-        f" as long as those measured; at least {duration(60 * requests / limit)} at {limit:g}"
+        f" as long as those measured; at least {duration(60 * replies / limit)} at {limit:g}"
         " requests a minute."
     )

@@ -61,7 +61,7 @@ class JsonOutput:
 
     def write(self, document: object) -> None:
         """Writes the results of a command."""
-        text = json.dumps(_plain(document), ensure_ascii=False, indent=1, allow_nan=False)
+        text = json.dumps(_json_value(document), ensure_ascii=False, indent=1, allow_nan=False)
         print(text, file=self._stream, flush=True)
         self._is_written = True
 
@@ -116,16 +116,16 @@ def write_run_document(
         )
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Converts a value to the types of JSON; infinity and NaN, which it lacks, become null."""
     if isinstance(value, BaseModel):
-        return _plain(value.model_dump())
+        return _json_value(value.model_dump())
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
+        return _json_value(asdict(value))
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _json_value(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value

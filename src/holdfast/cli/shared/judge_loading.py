@@ -1,10 +1,12 @@
-"""Loads the models that judge replies, and the optional model that is asked about rules."""
+"""Loads models that are asked about rules: judges, and --model of `logs` and `suite`."""
 
 import functools
 
-from holdfast.cli.shared.endpoint_options import check_name, connect_endpoint
+from holdfast.cli.shared.endpoint_options import connect_endpoint, refuse_name_without_url
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import EndpointOptions
+from holdfast.cli.shared.options import (
+    EndpointOptions,
+)
 from holdfast.drift.judges import MIN_KAPPA, Judging, load_judge
 from holdfast.models.checkpoint import find_source, require_on_hub
 from holdfast.models.model_names import is_url
@@ -12,15 +14,15 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records.judge_records import JudgeAgreement
 
 
-def load_asked_model(model: str, arguments: EndpointOptions) -> ChatModel:
-    """Loads the model of a command that needs none unless --model is given."""
-    check_asked_model(model, arguments)
+def load_model_to_ask(model: str, arguments: EndpointOptions) -> ChatModel:
+    """Loads the model of --model, for a command that runs without a model unless it is given."""
+    check_model_to_ask(model, arguments)
     return connect_endpoint(model, arguments) if is_url(model) else load_judge(model, None)
 
 
-def check_asked_model(model: str, arguments: EndpointOptions) -> None:
+def check_model_to_ask(model: str, arguments: EndpointOptions) -> None:
     """Refuses a name under which there is no model, before anything runs or torch is imported."""
-    check_name(arguments, "model")
+    refuse_name_without_url(arguments, "model")
     if not is_url(model):
         require_on_hub(find_source(model))
 

@@ -1,8 +1,12 @@
-"""Prints lines on standard error."""
+"""Prints notes on standard error, such as "holdfast: loading qwen-0.5b ...".
+
+`printable` makes a text from elsewhere safe to print.
+"""
 
 import contextlib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 _SLOW_FILE_BYTES = 50_000  # a larger rules file takes seconds to read
@@ -22,6 +26,21 @@ def note_if_long(path: Path) -> None:
         size = path.stat().st_size
         if size > _SLOW_FILE_BYTES:
             note(f"{path} has {size // 1000:,} kB; reading its rules takes a while.")
+
+
+@contextlib.contextmanager
+def naming_new_folders(*files: Path) -> Iterator[None]:
+    """Says which folders were created for these files within this context.
+
+    So a misspelt folder is noticed.
+    """
+    missing = {file.parent: file for file in files if not file.absolute().parent.exists()}
+    try:
+        yield
+    finally:
+        for folder, file in missing.items():
+            if folder.exists():
+                note(f"created the folder {folder} for {file.name}.")
 
 
 def printable(text: str) -> str:

@@ -1,18 +1,15 @@
-"""The options that several commands share; re-exports what commands are made of (`cli.command`).
+"""The options that several commands share.
 
-A command's options are one class, which inherits from the classes of shared options here.
+A command's options are one class, which inherits from classes here and adds fields of its own:
+
+    class ChatArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions): ...
 """
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from holdfast.chat.messages import SYSTEM_AS
-from holdfast.cli.shared.command import Arg as Arg
-from holdfast.cli.shared.command import Command as Command
-from holdfast.cli.shared.command import Options as Options
-from holdfast.cli.shared.command import RunFolder as RunFolder
-from holdfast.cli.shared.command import file_to_write as file_to_write
-from holdfast.cli.shared.command import option_of as option_of
+from holdfast.cli.shared.command import Arg, Options, RunFolder, file_to_write
 from holdfast.drift.settings import ContextPolicy, ProbeAt, Settings
 from holdfast.generation.sampling import Sampling
 from holdfast.methods.kinds import Ability

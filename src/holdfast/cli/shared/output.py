@@ -8,7 +8,10 @@ from pathlib import Path
 from holdfast import report
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.summary import summary_of, write
-from holdfast.cli.shared.options import Options, ReportOptions, option_of
+from holdfast.cli.shared.command import Options, option_of
+from holdfast.cli.shared.options import (
+    ReportOptions,
+)
 from holdfast.files import short_path, write_whole
 from holdfast.plurals import duration
 from holdfast.records import Run
@@ -31,17 +34,10 @@ def command_with(**options: object) -> str:
 
 
 def command_of(name: str, arguments: Options) -> str:
-    """The command line that gives these options, the model and the suite first."""
-    words = ["holdfast", name]
+    """The command line of the command `name` with these options, the model and suite first."""
     options = type(arguments).model_fields
     first = [option for option in ("model", "endpoint_model", "suite") if option in options]
-    for option in dict.fromkeys([*first, *options]):
-        if arguments.is_default(option):
-            continue
-        value = getattr(arguments, option)
-        for item in value if isinstance(value, list) else [value]:
-            words += [option_of(option)] if item is True else [option_of(option), str(item)]
-    return shlex.join(words)
+    return shlex.join(["holdfast", name, *arguments.as_words(dict.fromkeys([*first, *options]))])
 
 
 def page_path(arguments: ReportOptions, folder: Path) -> Path:
@@ -67,7 +63,7 @@ def write_run_page(arguments: ReportOptions, results: DriftResults, page: Path) 
     print(f"Report: {short_path(written)}")
 
 
-def print_replies(run: Run) -> None:
+def print_reply_shortfalls(run: Run) -> None:
     """Prints how many replies of a run are not scored, and why."""
     for shortfall in reply_shortfalls([*run.conversations, *run.dialogs]):
         print(shortfall.sentence)

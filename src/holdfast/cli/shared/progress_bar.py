@@ -11,13 +11,14 @@ from holdfast.cli.shared.notes import note
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
 from holdfast.plurals import duration, plural_of
 
-BEGINS = 1.0  # seconds until the title is printed, and between two updates of a bar
-FIRST = 10.0  # seconds until the first plain line, where there is no terminal
-EVERY = 30.0  # seconds between two later lines
+SECONDS_TO_TITLE = 1.0  # until the title is printed, and between two updates of a bar
+SECONDS_TO_FIRST_LINE = 10.0  # until the first plain line, where there is no terminal
+SECONDS_BETWEEN_LINES = 30.0
 # with fewer new units and less than a tenth of the work done, neither pace nor time is estimated:
 # the first units take longer, as prompts are read and the replies of a batch end together
-_FEW = 5
-_IDLE = 10.0  # an estimate is shown for this many seconds without news, even if it has run out
+_FEW_UNITS = 5
+# an estimate is shown for at least this many seconds without news, even if it has run out
+_MIN_IDLE_SECONDS = 10.0
 
 
 class Bar:
@@ -62,7 +63,7 @@ class Bar:
         self._recorded = 0  # units that an earlier command did
         self._has_reported = not title  # whether the recorded units have been reported
         self._on_terminal = sys.stderr.isatty()
-        self._bar = tqdm(total=total, unit=unit, disable=not self._on_terminal, dynamic_ncols=True)
+        self._tqdm = tqdm(total=total, unit=unit, disable=not self._on_terminal, dynamic_ncols=True)
         self._over = threading.Event()
         self._lock = threading.Lock()
 
@@ -78,58 +79,63 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         if self.done == self._recorded:
-            self._print_recorded()
-        self._bar.close()
+            self._print_already_done()
+        self._tqdm.close()
 
     def note(self, line: str) -> None:
         """Prints a line as `note` does, above the bar."""
-        self._bar.write(f"holdfast: {line}", file=sys.stderr)
+        self._tqdm.write(f"holdfast: {line}", file=sys.stderr)
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         """Adds units that are done, and the tokens of their replies."""
-        self._begin()
+        self._print_title()
         seconds = self._clock() - self._started
         if done > 1 and seconds < 1 and not tokens and not self._tokens:
             # recorded by an earlier command, so they say nothing of the speed
             self._recorded += done
         elif self.done == self._recorded:
-            self._print_recorded()
+            self._print_already_done()
         self.done += done
         self._tokens += tokens
         if new := self.done - self._recorded:
             self._advances.append((seconds, new))
         if self.detail:
-            self._bar.set_postfix_str(self.detail, refresh=False)
-        self._bar.update(done)
+            self._tqdm.set_postfix_str(self.detail, refresh=False)
+        self._tqdm.update(done)
 
     def leave_out(self, units: int) -> None:
         """Subtracts units that will not be done from the total."""
         self.total -= units
-        self._bar.total = self.total
+        self._tqdm.total = self.total
 
     def line(self) -> str:
-        """Describes in a line the work done, its pace, and about how long the rest takes."""
+        """The work done, its pace, and about how long the rest takes.
+
+        Such as "400 of 1,600 replies (25%), 12 replies a second, about 100 seconds left".
+        """
         seconds = self._clock() - self._started
         share = self.done / max(self.total, 1)
         parts = [f"{self.done:,} of {self.total:,} {plural_of(self._unit)} ({share:.0%})"]
         new = self.done - self._recorded
-        is_early = 0 < new < _FEW and 10 * new < self.total - self._recorded
+        is_early = 0 < new < _FEW_UNITS and 10 * new < self.total - self._recorded
         if new and not is_early:
             parts.append(pace(new / max(seconds, 1e-9), self._unit))
         if self.detail:
             parts.append(self.detail)
-        if self.done >= self.total:
-            parts.append("finishing")
-        elif is_early:
-            parts.append("too early to say how long the rest takes")
-        else:
-            left = self._seconds_left(seconds)
-            idle = seconds - (self._advances[-1][0] if self._advances else 0.0)
-            if left is None or idle > max(left, _IDLE):  # the estimate has run out
-                parts.append(f"nothing new finished for {duration(idle)}")
-            else:
-                parts.append(f"about {duration(left)} left")
+        parts.append(self._rest_text(seconds, is_early))
         return ", ".join(parts)
+
+    def _rest_text(self, seconds: float, is_early: bool) -> str:
+        """About how long the rest takes, such as "about 5 minutes left"."""
+        if self.done >= self.total:
+            return "finishing"
+        if is_early:
+            return "too early to say how long the rest takes"
+        left = self._seconds_left(seconds)
+        idle = seconds - (self._advances[-1][0] if self._advances else 0.0)
+        if left is None or idle > max(left, _MIN_IDLE_SECONDS):  # the estimate has run out
+            return f"nothing new finished for {duration(idle)}"
+        return f"about {duration(left)} left"
 
     def _seconds_left(self, now: float) -> float | None:
         total = self.total - self._recorded
@@ -137,13 +143,14 @@ class Bar:
             return seconds_left(self._advances, total, now)
         return seconds_left(self._advances, total, now, growth=GROWTH, waves=self._waves)
 
-    def _print_recorded(self) -> None:
+    def _print_already_done(self) -> None:
         """Reports how much an earlier command did."""
         if self._recorded and not self._has_reported:
             self._has_reported = True
             self.note(f"{self._recorded:,} of {self.total:,} {plural_of(self._unit)} already done")
 
-    def _begin(self) -> None:
+    def _print_title(self) -> None:
+        """Prints the title, unless it has been printed."""
         with self._lock:
             title = self._title
             self._title = ""
@@ -151,19 +158,19 @@ class Bar:
             self.note(title)
 
     def _print_periodically(self) -> None:
-        if self._over.wait(BEGINS):
+        if self._over.wait(SECONDS_TO_TITLE):
             return
-        self._begin()
-        wait = BEGINS if self._on_terminal else FIRST
+        self._print_title()
+        wait = SECONDS_TO_TITLE if self._on_terminal else SECONDS_TO_FIRST_LINE
         while not self._over.wait(wait):
             if self._on_terminal:
-                self._bar.refresh()  # updates the elapsed time during a long step
+                self._tqdm.refresh()  # updates the elapsed time during a long step
             else:
-                self._print_recorded()
+                self._print_already_done()
                 note(self.line())
                 if self.done >= self.total:
                     return
-                wait = EVERY
+                wait = SECONDS_BETWEEN_LINES
 
 
 def pace(per_second: float, unit: str) -> str:

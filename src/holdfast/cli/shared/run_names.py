@@ -2,9 +2,12 @@
 
 import itertools
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.cli.shared.options import ModelOptions
+from holdfast.cli.shared.options import (
+    ModelOptions,
+)
 from holdfast.models.model_names import is_url
 
 FOLDER = Path("runs")
@@ -26,37 +29,42 @@ def run_folder(command: str, model: str, *names: str, seed: int = 0, shard: str 
 
 def named_folder(command: str, *names: str) -> Path:
     """The folder of a run that is named after these alone, as in `runs/logs-rules`."""
-    return FOLDER / "-".join([command, *map(_plain, names)])
+    return FOLDER / "-".join([command, *map(_safe_name, names)])
 
 
-def latest_folder(first: Path) -> tuple[Path, Path]:
-    """The latest of the folders `first`, `first-2`, `first-3` and so on that exist (`first` if none
-    does), and the next one, which does not exist.
-    """
+class NumberedFolders(NamedTuple):
+    """Of folders such as `logs-rules`, `logs-rules-2` and `logs-rules-3`, those at the end."""
+
+    latest: Path  # the last one that exists; if none does, the first
+    unused: Path  # the one after it
+
+
+def numbered_folders(first: Path) -> NumberedFolders:
+    """Finds the end of the folders `first`, `first-2`, `first-3` and so on."""
     latest = first
     for number in itertools.count(2):
         following = first.with_name(f"{first.name}-{number}")
         if not following.exists():
-            return latest, following
+            return NumberedFolders(latest, following)
         latest = following
     raise AssertionError("there is always a next number")
 
 
-def model_of(arguments: ModelOptions, name_there: str | None = None) -> str:
+def model_of(arguments: ModelOptions, name_at_endpoint: str | None = None) -> str:
     """The name that a model gives its run's folder.
 
     Args:
-        name_there: the name of an endpoint's model, once the endpoint is connected. Its address
-            follows it, as other addresses may serve another model of that name.
+        name_at_endpoint: the name of an endpoint's model, once the endpoint is connected. The
+            address follows it, as other addresses may serve another model of that name.
     """
     if not is_url(arguments.model):
         return arguments.model
     address = urlsplit(arguments.model.split(",")[0]).netloc
-    name = name_there or arguments.endpoint_model
+    name = name_at_endpoint or arguments.endpoint_model
     return f"{name}@{address}" if name else address
 
 
-def _plain(name: str) -> str:
+def _safe_name(name: str) -> str:
     """The last part of a path or name, with only characters that are safe in a file's name."""
     last = name.rstrip("/").split("/")[-1].removesuffix(".yaml").removesuffix(".yml")
     return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in last)

@@ -4,8 +4,11 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.cli.shared.command import Options, option_of
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import Options, UserTurnsOptions, option_of
+from holdfast.cli.shared.options import (
+    UserTurnsOptions,
+)
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
 from holdfast.drift.recorded_dialogs import RecordedDialogs, read_dialogs
@@ -22,14 +25,14 @@ def load_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | No
     user.
     """
     if arguments.user_turns is None:
-        return _usual_user_turns(arguments, suite)
+        return _bundled_user_turns(arguments, suite)
     if arguments.user_turns == NO_SCRIPTS:
         return None
-    _refuse_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
+    _refuse_other_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
     return read_user_turns(arguments.user_turns)
 
 
-def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
+def _bundled_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
     """The bundled scripts for a suite file, unless an option or the suite says who the user is.
 
     Without scripts, the model would talk with itself, and a real model that does so soon repeats
@@ -63,7 +66,7 @@ def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | N
         )
 
 
-def _refuse_users(arguments: Options, name: str, others: Sequence[str]) -> None:
+def _refuse_other_users(arguments: Options, name: str, others: Sequence[str]) -> None:
     """Refuses other options that determine the user's messages, as the option `name` does."""
     typed = f"{option_of(name)} {getattr(arguments, name)}"
     arguments.refuse(others, f"and {typed} both say what the user says; leave out one of them")
@@ -79,7 +82,7 @@ def load_dialogs(
     """
     if path is None:
         return None
-    _refuse_users(arguments, "dialogs", ("persona", "user_model"))
+    _refuse_other_users(arguments, "dialogs", ("persona", "user_model"))
     dialogs = read_dialogs(path)
     count = len(dialogs.dialogs)
     rounds = dialogs.most_rounds
@@ -106,8 +109,8 @@ def load_dialogs(
 def with_user_prompt(
     suite: Suite, settings: Settings, personas: Sequence[str] | None
 ) -> tuple[Suite, Settings]:
-    """Adds the personas of --persona to the suite, and resolves the user model's prompt in the
-    settings.
+    """Adds the personas of --persona to the suite, and says in the settings which prompt the user
+    model has: another of the suite, a persona, or none.
     """
     if personas is not None:
         if settings.user_prompt not in ("auto", "persona"):
