@@ -179,7 +179,7 @@ class _Questions:
                 if batch.to_run:
                     pending.append(batch)
                 else:
-                    progress(questioner.count_in(batch.numbers), 0)
+                    progress(questioner.count_questions(batch.numbers), 0)
         return pending
 
     async def _ask_batches(
@@ -199,7 +199,7 @@ class _Questions:
             for record in answers:
                 batch.append(record)
             tokens = sum(record.tokens.forwarded for record in answers)
-            progress(questioner.count_in(batch.numbers), tokens)
+            progress(questioner.count_questions(batch.numbers), tokens)
         async with self.model.session() as engine:
             await breaker.finish(engine)
 

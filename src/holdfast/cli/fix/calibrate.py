@@ -41,10 +41,10 @@ from holdfast.study.calibration_plan import (
     DEFAULT_SWEEPS,
     READINGS,
     CalibrationPlan,
-    usual_draws,
+    default_draws,
     why_too_small,
 )
-from holdfast.study.capability import Capability, load_capability, usual_capability
+from holdfast.study.capability import Capability, default_capability, load_capability
 from holdfast.validation import ranges
 
 DESCRIPTION = (
@@ -170,7 +170,7 @@ def _setup_of(arguments: CalibrateArguments) -> _Setup:
     suite = calibration_plan.choose_prompts(drift.load_suite(arguments.suite), prompts, plan)
     warn_of_small_model(arguments.model, arguments.suite)
     if arguments.conversations is None:
-        draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
+        draws = default_draws(suite, out) if arguments.draws is None else arguments.draws
         plan = dataclasses.replace(plan, draws=draws)
     capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments, suite))
@@ -192,7 +192,7 @@ def _folder(arguments: CalibrateArguments) -> Path:
 
 
 def _capability_spec(arguments: CalibrateArguments) -> str:
-    return arguments.capability or usual_capability(arguments.model, arguments.reading)
+    return arguments.capability or default_capability(arguments.model, arguments.reading)
 
 
 def _measure(arguments: CalibrateArguments, run: DriftRun, setup: _Setup) -> None:
