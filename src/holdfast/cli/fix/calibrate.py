@@ -36,7 +36,7 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.shortfalls import failure_shortfalls
 from holdfast.study import calibration_plan
-from holdfast.study.calibrating import calibrate, check_before_loading, units_of
+from holdfast.study.calibrating import calibrate, check_before_loading, count_progress_steps
 from holdfast.study.calibration_plan import (
     DEFAULT_SWEEPS,
     READINGS,
@@ -199,7 +199,7 @@ def _measure(arguments: CalibrateArguments, run: DriftRun, setup: _Setup) -> Non
     """Runs the sweeps, after the model without a method, which may show that it only guesses."""
 
     def run_sweeps(plan: CalibrationPlan, title: str) -> None:
-        with Bar(units_of(run.suite, setup.capability, plan), title=title) as bar:
+        with Bar(count_progress_steps(run.suite, setup.capability, plan), title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
             calibrate(run.model, run.suite, setup.capability, setup.out, plan, running)
 

@@ -63,7 +63,7 @@ from holdfast.report.run_setup import fixes_to_compare
 from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.checking import (
     CheckOptions,
-    Earlier,
+    EarlierRun,
     check,
     check_settings,
     earlier_conversations,
@@ -147,7 +147,7 @@ class _Plan:
     terms: Terms
     method: Sequence[Method]
     user_turns: UserTurns | None
-    earlier: Earlier | None
+    earlier: EarlierRun | None
     out: Path
 
 
@@ -215,7 +215,7 @@ def _terms_of(arguments: CheckArguments) -> Terms:
     )
 
 
-def _earlier_conversations(folder: Path, suite: Suite, method: Sequence[Method]) -> Earlier:
+def _earlier_conversations(folder: Path, suite: Suite, method: Sequence[Method]) -> EarlierRun:
     """Reads the conversations of --against; notes the prompts that have none there."""
     earlier = earlier_conversations(folder, suite, methods.spec_of(method))
     if new := [case.id for case in suite.cases if case.id not in earlier]:
@@ -260,7 +260,7 @@ def _as_smoke(arguments: CheckArguments) -> CheckArguments:
     return arguments.model_copy(update=smoke)
 
 
-def _converse(run: DriftRun, terms: Terms, earlier: Earlier | None) -> Run:
+def _converse(run: DriftRun, terms: Terms, earlier: EarlierRun | None) -> Run:
     """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
     title = (
