@@ -36,8 +36,6 @@ GROWTH = 1.5  # the factor by which a prompt's conversations grow from one look 
 BATCHES_IN_OUTAGE = 3
 
 EarlierRun = Mapping[str, Sequence[Conversation]]  # its conversations by prompt
-    str, Sequence[Conversation]
-]  # an earlier run's conversations by prompt
 
 
 @dataclass(frozen=True)
@@ -214,9 +212,7 @@ def _first_batch(terms: Terms) -> int:
     return SMOKE_FIRST_BATCH if terms.smoke else FIRST_BATCH
 
 
-def _conversations_due(
-    prompt_check: PromptCheck, terms: Terms, before: EarlierRun
-) -> int:
+def _conversations_due(prompt_check: PromptCheck, terms: Terms, before: EarlierRun) -> int:
     """Returns how many conversations a prompt should have, given its verdict so far; 0 or fewer
     than it has if it needs no more.
     """
@@ -280,9 +276,7 @@ class _Clock:
         return elapsed + elapsed / self._finished * conversations <= self._seconds
 
 
-def earlier_conversations(
-    folder: Path | str, suite: drift.Suite, method: str
-) -> EarlierRun:
+def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -> EarlierRun:
     """Reads the conversations of an earlier run by prompt: those under a method, or under the run's
     only method if it is another.
 
