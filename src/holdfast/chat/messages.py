@@ -168,6 +168,7 @@ def _check_content(number: int, message: Message) -> None:
 
 
 def _check_call(number: int, call: object) -> None:
+    """Refuses a tool call without the name of a function, or without an object of arguments."""
     function = _function_of(call)
     if function is None or not isinstance(function.get("arguments"), dict):
         raise UsageError(

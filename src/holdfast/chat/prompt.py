@@ -29,7 +29,7 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.lost_messages import check_kept
+from holdfast.chat.lost_messages import check_kept, check_tools
 from holdfast.chat.messages import Message, Messages, Tool, check_system_as, uses_tools
 from holdfast.chat.nearest import find_nearest
 from holdfast.errors import NoSystemRole, PromptError, option, shortened
@@ -138,7 +138,7 @@ def render_with_spans(
         with_tools=bool(tools) or uses_tools(chat.messages),
     )
     if rendering.with_tools:
-        templates.check_tools(chat.messages, tokenizer, tools)
+        check_tools(chat.messages, tokenizer, tools)
     if emphasis is not None:
         spans = _spans_of_emphasis(rendering, messages, emphasis, system_as)
     else:
@@ -368,10 +368,10 @@ def _spans_of_emphasis(
     mark = unused_character([rendering.text, *(message["content"] for message in messages)])
     marked = place_system(put_marks(messages, ranges, mark), system_as)
     pieces = rendering.write(marked).split(mark)
-    return _check_marked(rendering.text, messages, ranges, pieces)
+    return _spans_between_marks(rendering.text, messages, ranges, pieces)
 
 
-def _check_marked(
+def _spans_between_marks(
     text: str, messages: Messages, ranges: Sequence[TextRange], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
     """Returns the spans of the emphasised texts, which are every second piece of a rendering that
