@@ -103,11 +103,10 @@ def _find_left_out(
         chat = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
         try:
             text = write(chat)
-            _LEFT_OUT_OF_ROLES[key] = frozenset(
-                n for n, mark in enumerate(marks) if mark not in text
-            )
+            left_out = frozenset(n for n, mark in enumerate(marks) if mark not in text)
         except PromptError:  # the template needs more of a message than a role and a text
-            _LEFT_OUT_OF_ROLES[key] = frozenset()
+            left_out = frozenset()
+        _LEFT_OUT_OF_ROLES[key] = left_out
         while len(_LEFT_OUT_OF_ROLES) > _MAX_ROLE_SEQUENCES:
             _LEFT_OUT_OF_ROLES.popitem(last=False)
     return _LEFT_OUT_OF_ROLES[key]
