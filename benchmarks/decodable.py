@@ -43,6 +43,7 @@ import numpy as np
 import on_smollm2
 import screen
 import torch
+from group_intervals import interval_over_groups
 from stamp import measured_on, write_json
 from transformers import DynamicCache
 from window import history
@@ -453,8 +454,8 @@ def decoded_prompts(table: ProbeTable, splits: Sequence[Split]) -> dict:
         families = {fold: len(np.unique(table.family[folds == fold])) for fold in np.unique(folds)}
         chance += float(np.mean([1 / families[fold] for fold in folds])) / len(splits)
     return {
-        "kept": equal_cost.over_groups(np.where(table.kept, decoded, np.nan), table.family),
-        "lost": equal_cost.over_groups(np.where(table.kept, np.nan, decoded), table.family),
+        "kept": interval_over_groups(np.where(table.kept, decoded, np.nan), table.family),
+        "lost": interval_over_groups(np.where(table.kept, np.nan, decoded), table.family),
         "chance": round(chance, 4),
     }
 

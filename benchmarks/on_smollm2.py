@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from dialog_capability import facts, known_facts, ordinary_text, recall
-from equal_cost import over_groups
+from group_intervals import interval_over_groups
 from screen import family_of
 from stamp import measured_on, write_json
 
@@ -131,7 +131,8 @@ def families_of(records: Sequence[Conversation]) -> list[str]:
 def estimates(values: np.ndarray, families: list[str]) -> list[dict | None]:
     """Each column's mean over its finite values, with its interval; None for an empty column."""
     return [
-        over_groups(column, families) if np.isfinite(column).any() else None for column in values.T
+        interval_over_groups(column, families) if np.isfinite(column).any() else None
+        for column in values.T
     ]
 
 
@@ -186,7 +187,7 @@ def drift_row(series: Series) -> dict:
         values = series.values(name)
         if np.isfinite(values).any():
             row[name] = estimates(values, families)
-            row[f"{name}_change"] = over_groups(values[:, -1] - values[:, 0], families)
+            row[f"{name}_change"] = interval_over_groups(values[:, -1] - values[:, 0], families)
     row["mass"] = estimates(series.mass, families) if np.isfinite(series.mass).any() else None
     return row
 
@@ -202,7 +203,7 @@ def rows_by_category(series: Series) -> dict[str, dict]:
         rows[category] = {
             "conversations": len(members.records),
             "stability": estimates(members.stability, families),
-            "change": over_groups(change, families),
+            "change": interval_over_groups(change, families),
         }
     return rows
 
@@ -254,9 +255,9 @@ def setting_rows(model: LocalModel, name: str, seed: int, runs: Path, file: Path
         row = {
             "method": setting,
             **gains_of(setting, stability.records, plain),
-            "facts": over_groups(correct[setting], families),
+            "facts": interval_over_groups(correct[setting], families),
             "points_lost": points_lost(correct, setting, families),
-            "known_facts": over_groups(correct_known[setting], families),
+            "known_facts": interval_over_groups(correct_known[setting], families),
             "known_points_lost": points_lost(correct_known, setting, families),
             **more_costs[setting],
         }
@@ -267,7 +268,7 @@ def setting_rows(model: LocalModel, name: str, seed: int, runs: Path, file: Path
 
 def points_lost(scores: Mapping[str, np.ndarray], setting: str, families: list[str]) -> dict:
     """How much lower a score in percent is under a setting than with no fix."""
-    return over_groups(100 * (scores[NO_FIX] - scores[setting]), families)
+    return interval_over_groups(100 * (scores[NO_FIX] - scores[setting]), families)
 
 
 def costs_of_recall_and_text(
@@ -301,9 +302,9 @@ def costs_of_recall_and_text(
     families = families_of(plain)
     return {
         setting: {
-            "recall": over_groups(recalled[setting], families),
+            "recall": interval_over_groups(recalled[setting], families),
             "recall_points_lost": points_lost(recalled, setting, families),
-            "log_probability_of_text": over_groups(log_probabilities[setting], families),
+            "log_probability_of_text": interval_over_groups(log_probabilities[setting], families),
         }
         for setting in settings
     }
@@ -330,15 +331,15 @@ def gains_of(setting: str, records: Sequence[Conversation], plain: Sequence[Conv
     for record, value in zip(plain, gain, strict=True):
         gains_by_category[record.agent.category].append(float(value))
     return {
-        "stability": over_groups(score, families),
+        "stability": interval_over_groups(score, families),
         "by_round": [round(float(value), 3) for value in np.nanmean(rounds, 0)],
-        "gain": over_groups(gain, families),
-        "gain_last_round": over_groups(rounds[:, -1] - plain_rounds[:, -1], families),
+        "gain": interval_over_groups(gain, families),
+        "gain_last_round": interval_over_groups(rounds[:, -1] - plain_rounds[:, -1], families),
         "gain_by_category": {
             category: {"mean": round(float(np.mean(values)), 3), "conversations": len(values)}
             for category, values in sorted(gains_by_category.items())
         },
-        "broken": over_groups(broken, families),
+        "broken": interval_over_groups(broken, families),
     }
 
 

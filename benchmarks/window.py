@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from equal_cost import over_groups
+from group_intervals import interval_over_groups
 from on_smollm2 import ROUNDS, SAMPLING, prompts
 from screen import family_of
 from stamp import measured_on, write_json
@@ -151,13 +151,13 @@ def measure(name: str, records) -> dict:
         row = {
             "round": number,
             "distance": round(float(np.mean([cell["distance"] for cell in cells])), 1),
-            "keeps": over_groups(kept[:, at], groups),
+            "keeps": interval_over_groups(kept[:, at], groups),
         }
         for kind in ("full", "windowed"):
             pairs = [cell[kind] for cell in cells]
             if None not in pairs:
                 mass, even = np.array(pairs).T
-                row[f"mass_{kind}"] = over_groups(mass, groups)
+                row[f"mass_{kind}"] = interval_over_groups(mass, groups)
                 row[f"even_{kind}"] = round(float(even.mean()), 5)
         rounds.append(row)
         print(name, json.dumps(row), flush=True)
@@ -167,7 +167,7 @@ def measure(name: str, records) -> dict:
         "layers": len(windowed(model)),
         "windowed_layers": sum(windowed(model)),
         "window": window_of(model) if any(windowed(model)) else None,
-        "change_of_keeps": over_groups(kept[:, -1] - kept[:, 0], groups),
+        "change_of_keeps": interval_over_groups(kept[:, -1] - kept[:, 0], groups),
         "rounds": rounds,
     }
 
