@@ -1,5 +1,5 @@
-"""Compares fixes at equal cost: does any keep the prompt better than all published ones, at the same
-loss of capability?
+"""Compares fixes at equal cost: does any keep the prompt better than all published ones, at the
+same loss of capability?
 
 Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
 of knowledge questions answered correctly in the same dialogs, as the fourth user turn and, when
