@@ -1,4 +1,4 @@
-"""Runs `holdfast logs` on dialogs of a real model: SmolLM2-135M-Instruct under prompts of `everyday`.
+"""Scores dialogs of a real model with `holdfast logs`: SmolLM2-135M-Instruct under `everyday`.
 
 The dialogs are those of `on_smollm2.py drift`, which are generated if missing, written as OpenAI
 messages. The user talks about everyday topics and seldom asks about anything in the prompt, so only
