@@ -1,4 +1,4 @@
-"""Measures how often the server's first reply to a request at temperature 0 differs from later ones.
+"""Measures how often the server's first reply at temperature 0 differs from later ones.
 
 The first request computes its whole prompt; when it is asked again, all but its last token is
 known. Passes of different shapes round differently, which below float32 can change a token. So the
