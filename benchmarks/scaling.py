@@ -1,4 +1,4 @@
-"""Estimates the cost of many conversations on models of 8 and 70 billion parameters: tokens, savings
+"""Estimates what many conversations cost on models of 8 and 70 billion parameters: tokens, savings
 by reusing prefixes, and GPU hours.
 
 Tokens are counted in conversations of the suite `core`: every system prompt, question and chat
