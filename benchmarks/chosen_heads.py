@@ -56,7 +56,7 @@ CHOOSING_SEED = 100
 SCORING_SEED = 101
 
 
-def half_of(suite: drift.Suite, start: int) -> drift.Suite:
+def every_second_case(suite: drift.Suite, start: int) -> drift.Suite:
     """Every second case of a suite, from number `start` on."""
     return dataclasses.replace(suite, cases=suite.cases[start::2])
 
@@ -211,14 +211,14 @@ def main() -> None:
     suite = drift.load_suite("starter")
     choice = choose_heads(
         model,
-        half_of(suite, 0),
+        every_second_case(suite, 0),
         arguments.runs / "choose",
         arguments.conversations,
         arguments.heads,
     )
     print(choice["chosen"], f"of {np.size(choice['drop'])}", flush=True)
     sweeps = sweeps_of(choice["chosen"])
-    prompts = choose_prompts(half_of(suite, 1))
+    prompts = choose_prompts(every_second_case(suite, 1))
     folder = arguments.runs / "free"
     plan = CalibrationPlan(draws=arguments.draws, seed=SCORING_SEED, sweeps=list(sweeps.values()))
     questions = load_capability("knowledge", arguments.questions, SCORING_SEED)
