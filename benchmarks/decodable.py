@@ -1,4 +1,5 @@
-"""Measures whether a model's internal states predict lost probes better than the prompt's mass does.
+"""Measures whether a model's internal states predict lost probes better than the mass on the prompt
+does.
 
 A probe is lost if it scores below 0.5. Where the reply to a probe begins, the residual stream is
 read at one third, two thirds and the end of the depth, and the mass on the prompt in every head.
