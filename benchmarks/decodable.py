@@ -363,7 +363,7 @@ def run_default(model: LocalModel, runs: Path, seed: int) -> Path:
 
 def run_smollm2(model: LocalModel, runs: Path, seed: int) -> Path:
     """Runs SmolLM2 as `on_smollm2.py` does, with scripted users; returns the folder."""
-    on_smollm2.drift_of(model, runs, seed, "scripted")
+    on_smollm2.run_drift(model, runs, seed, "scripted")
     return runs / f"drift-scripted-{seed}"
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from on_smollm2 import drift_of
+from on_smollm2 import run_drift
 from stamp import measured_on, write_json
 
 import holdfast
@@ -72,7 +72,7 @@ def write_logs(logs: Path, runs: Path) -> list[dict]:
             folder = runs / f"drift-{side}-{seed}"
             if not folder.exists():
                 model = holdfast.load("smollm2", dtype="bfloat16")
-                drift_of(model, runs, seed, side)
+                run_drift(model, runs, seed, side)
             records = read_run(folder).records
             sources.append({"run": folder.name, "dialogs": len(records)})
             for record in records:
