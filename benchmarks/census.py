@@ -22,8 +22,9 @@ import importlib
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -70,7 +71,7 @@ def split_softmax(weights: torch.Tensor, in_span: torch.Tensor, rest: torch.Tens
 
 
 @contextmanager
-def steered_literally(model, span: torch.Tensor, lengths: list[int]):
+def steered_by_formula(model, span: torch.Tensor, lengths: list[int]):
     """Steers with the formula on the weights that the eager function of the model's own file
     returns.
 
@@ -105,7 +106,7 @@ def steered_literally(model, span: torch.Tensor, lengths: list[int]):
 
 
 @contextmanager
-def steered_literally_in_attn(model, span: torch.Tensor, lengths: list[int]):
+def steered_by_formula_in_attn(model, span: torch.Tensor, lengths: list[int]):
     """Steers a model that does not use the attention interface (GPT-J) with the formula on the
     weights that its own method `_attn` returns.
     """
@@ -164,6 +165,10 @@ def _eager_calls(model):
         yield calls
 
 
+# Steers a model with the formula inside the block, given the span and the lengths of the passes.
+SteerByFormula = Callable[[torch.nn.Module, torch.Tensor, list[int]], AbstractContextManager]
+
+
 # A row of the census
 
 
@@ -179,6 +184,7 @@ def examine(kind: str) -> dict:
 
 
 def _in_short(error: Exception) -> str:
+    """The type of an error and the beginning of its message."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
 
 
@@ -203,9 +209,9 @@ def examine_block(kind: str) -> dict:
     with _eager_calls(model) as calls:
         plain = _logits(model, ids)
     row = {"reaches": bool(calls)}
-    literally = steered_literally if calls else steered_literally_in_attn
+    by_formula = steered_by_formula if calls else steered_by_formula_in_attn
     try:
-        row |= _compare_passes(model, ids, span, plain, literally)
+        row |= _compare_passes(model, ids, span, plain, by_formula)
     except HoldfastError as error:
         row |= {"outcome": "refused", "because": str(error)}
     except Exception as error:
@@ -214,15 +220,18 @@ def examine_block(kind: str) -> dict:
 
 
 def _logits(model, ids: torch.Tensor) -> torch.Tensor:
+    """The logits of a full pass."""
     return model(input_ids=ids, use_cache=False).logits
 
 
-def _compare_passes(model, ids: torch.Tensor, span: torch.Tensor, plain: torch.Tensor, literally):
+def _compare_passes(
+    model, ids: torch.Tensor, span: torch.Tensor, plain: torch.Tensor, by_formula: SteerByFormula
+) -> dict:
     """Compares a steered pass, and then steered decoding, with the paper's formula.
 
     Args:
         plain: the logits of an unsteered pass.
-        literally: the function that steers by the formula.
+        by_formula: steers by the formula.
     """
     size = plain.abs().max()
 
@@ -232,11 +241,11 @@ def _compare_passes(model, ids: torch.Tensor, span: torch.Tensor, plain: torch.T
     with holdfast.steering(model, span, [holdfast.SplitSoftmax(EXPONENT)]):
         steered = _logits(model, ids)
         unsteered = _unsteered_logits(model, ids)
-    with literally(model, span, [NUM_TOKENS]):
-        literal = _logits(model, ids)
+    with by_formula(model, span, [NUM_TOKENS]):
+        expected_by_formula = _logits(model, ids)
     row = {
-        "error": error_of(steered, literal),
-        "moved": error_of(literal, plain),
+        "error": error_of(steered, expected_by_formula),
+        "moved": error_of(expected_by_formula, plain),
         "unsteered_error": error_of(unsteered, plain),
     }
     if not torch.equal(_logits(model, ids), plain):
@@ -245,9 +254,9 @@ def _compare_passes(model, ids: torch.Tensor, span: torch.Tensor, plain: torch.T
     if error >= TOLERANCE:
         return row | {"outcome": "wrong", "because": f"differs by {error:.1e}"}
     row |= {"outcome": "exact", "because": ""}
-    if literally is steered_literally_in_attn:
+    if by_formula is steered_by_formula_in_attn:
         row["because"] = "by its own method, not the attention interface"
-    return row | _compare_decoding(model, ids, span, steered, literally, error_of)
+    return row | _compare_decoding(model, ids, span, steered, by_formula, error_of)
 
 
 def _unsteered_logits(model, ids: torch.Tensor) -> torch.Tensor:
@@ -261,12 +270,20 @@ def _unsteered_logits(model, ids: torch.Tensor) -> torch.Tensor:
         return pool.submit(forward).result()
 
 
-def _compare_decoding(model, ids, span, expected, literally, error_of) -> dict:
+def _compare_decoding(
+    model,
+    ids: torch.Tensor,
+    span: torch.Tensor,
+    expected: torch.Tensor,
+    by_formula: SteerByFormula,
+    error_of: Callable[[torch.Tensor, torch.Tensor], float],
+) -> dict:
     """Compares decoding the last two tokens one by one with the full pass, or at least with the
     model's own decoding, steered by the formula.
 
     Args:
         expected: the logits of the full steered pass.
+        error_of: the difference of logits from the expected ones.
     """
     lengths = []  # of the passes so far
 
@@ -290,7 +307,7 @@ def _compare_decoding(model, ids, span, expected, literally, error_of) -> dict:
         return {"decoded": "without a cache"}
     row = {"decoded_error": error_of(decoded, expected[:, -2:])}
     if row["decoded_error"] >= TOLERANCE:
-        with literally(model, span, lengths):
+        with by_formula(model, span, lengths):
             row["decoded_error"] = error_of(decoded, decode())
         row["decoded"] = "against the model's own decoding, which differs from its full pass"
     if row["decoded_error"] >= TOLERANCE:
@@ -327,25 +344,27 @@ def _examine_replies(model, batched: bool, methods) -> dict:
     torch.manual_seed(1)
     prompts = [torch.randint(3, 60, (1, count)) for count in PROMPT_LENGTHS]
     spans = [torch.zeros_like(ids, dtype=torch.bool) for ids in prompts]
-    expected = []  # for each prompt, the replies of `generate` and of `_generate_plainly`
+    expected = []  # for each prompt, the replies of `generate` and of `_generate_without_cache`
     try:
         for ids, span in zip(prompts, spans, strict=True):
             span[:, SPAN] = True
             with holdfast.steering(model, span, methods) if methods else nullcontext():
-                expected.append((_generate(model, ids), _generate_plainly(model, ids)))
+                expected.append((_generate(model, ids), _generate_without_cache(model, ids)))
     except HoldfastError as error:
         return {"engine": "refused", "engine_because": str(error)}
     except Exception as error:
         return {"engine": "not run", "engine_because": _in_short(error)}
     try:
-        replies = _answer(TransformersRunner(model, batched=batched), prompts, spans, methods)
+        replies = _engine_replies(
+            TransformersRunner(model, batched=batched), prompts, spans, methods
+        )
     except HoldfastError as error:
         return {"engine": "refused", "engine_because": str(error)}
     except Exception as error:
         return {"engine": "wrong", "engine_because": _in_short(error)}
     because = ""
-    for reply, (generated, plainly) in zip(replies, expected, strict=True):
-        if reply not in (generated, plainly):
+    for reply, (generated, without_cache) in zip(replies, expected, strict=True):
+        if reply not in (generated, without_cache):
             because = f"a reply is {reply}, and transformers' is {generated}"
             return {"engine": "wrong", "engine_because": because}
         if reply != generated:
@@ -353,7 +372,7 @@ def _examine_replies(model, batched: bool, methods) -> dict:
     return {"engine": "exact", "engine_because": because}
 
 
-def _answer(runner: TransformersRunner, prompts, spans, methods) -> list[list[int]]:
+def _engine_replies(runner: TransformersRunner, prompts, spans, methods) -> list[list[int]]:
     """The engine's greedy replies to prompts that share their passes."""
     scheduler = Scheduler(runner, frozenset(), batch_size=8)
     sampling = holdfast.Sampling(temperature=0, max_new_tokens=REPLY_LENGTH)
@@ -383,11 +402,11 @@ def _generate(model, ids: torch.Tensor) -> list[int]:
             pad_token_id=0,
         )
     except Exception:  # some classes can be called, but do not generate
-        return _generate_plainly(model, ids)
+        return _generate_without_cache(model, ids)
     return made[0, ids.shape[1] :].tolist()
 
 
-def _generate_plainly(model, ids: torch.Tensor) -> list[int]:
+def _generate_without_cache(model, ids: torch.Tensor) -> list[int]:
     """Generates a greedy reply by forwarding the whole text at every step."""
     made = ids
     for _ in range(REPLY_LENGTH):
