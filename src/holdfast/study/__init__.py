@@ -3,7 +3,7 @@
 calibrating          `holdfast calibrate`: the stability and capability of a model under each fix
 calibration_plan     the sizes, prompts and conversations of a calibration
 capability           the questions that measure capability
-questions            asks them in the middle of dialogs
+questioner           asks them in the middle of dialogs
 checking             `holdfast check`: conversations of each prompt until its verdict is certain
 precedent            `holdfast precedent`: does a model follow its prompt, or its earlier replies?
 precedent_scenarios  the prompt and the questions of each conversation

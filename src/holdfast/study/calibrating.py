@@ -42,7 +42,7 @@ from holdfast.study.calibration_plan import (
     conversations_per_steering,
 )
 from holdfast.study.capability import Capability
-from holdfast.study.questions import Questioner
+from holdfast.study.questioner import Questioner
 
 
 class CalibrationRuns(NamedTuple):
