@@ -111,6 +111,17 @@ def check_system_as(system_as: object) -> None:
         )
 
 
+def check_tool(tool: object) -> None:
+    """Raises a `UsageError` if the declaration of a tool has no name."""
+    if _function_of(tool) is None:
+        raise UsageError(
+            f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"
+            f" {shortened(tool)}; give its name there.",
+            option="tools",
+            value=tool,
+        )
+
+
 def _check_message(number: int, message: object) -> None:
     """Refuses a message without a role or a text that a chat can have."""
     if not isinstance(message, dict):
@@ -176,17 +187,6 @@ def _check_call(number: int, call: object) -> None:
             " 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 2}}}.",
             option="tool_calls",
             value=call,
-        )
-
-
-def check_tool(tool: object) -> None:
-    """Raises a `UsageError` if the declaration of a tool has no name."""
-    if _function_of(tool) is None:
-        raise UsageError(
-            f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"
-            f" {shortened(tool)}; give its name there.",
-            option="tools",
-            value=tool,
         )
 
 
