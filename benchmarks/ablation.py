@@ -1,5 +1,5 @@
-"""Is drift caused by training on users who never write in a style? Two models, trained further in
-the same way except for that.
+"""Measures whether drift is caused by training on users who never write in a style, with two models
+that are trained further in the same way except for that.
 
 Both start from the default model, are trained for another 800 steps of the second stage (about 5
 minutes each on 2 idle cores), and then run the same self-chats.
@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from default_model import rounded, summary
 from stamp import ROOT, measured_on, write_json
@@ -73,7 +74,7 @@ def main() -> None:
         "steps": arguments.steps,
         "models": {},
     }
-    changes = []
+    changes: list[dict[str, np.ndarray]] = []  # of each model, by kind of score
     fingerprints = {}
     for name, options in MODELS.items():
         folder = arguments.runs / f"model-{name}"
@@ -81,11 +82,12 @@ def main() -> None:
         fingerprints[name] = model.fingerprint
         series = read_series(drift.run(model, suite, arguments.runs / name, settings))[0]
         result["models"][name] = summary(series)
-        values = {kind: series.values(kind) for kind in ("stability", "adoption")}
-        changes.append({kind: scores[:, -1] - scores[:, 0] for kind, scores in values.items()})
+        scores = {kind: series.values(kind) for kind in ("stability", "adoption")}
+        changes.append({kind: values[:, -1] - values[:, 0] for kind, values in scores.items()})
+    plain, styled = changes
     result["measured_on"] = measured_on(holdfast.load(), fingerprints)
     result["second_minus_first"] = {
-        kind: rounded(paired_difference(changes[1][kind], changes[0][kind])) for kind in changes[0]
+        kind: rounded(paired_difference(styled[kind], plain[kind])) for kind in plain
     }
     write_json(result, arguments.out)
     for name, row in result["models"].items():

@@ -1,5 +1,5 @@
-"""The cost of steered attention, against plain SDPA: Llama shapes with random weights, on the GPU
-if there is one, otherwise on the CPU.
+"""Measures the cost of steered attention against plain SDPA: Llama shapes with random weights, on
+the GPU if there is one, otherwise on the CPU.
 
 All variants alternate in this process, so that each ratio compares measurements close in time; the
 median over repetitions is reported with its quartiles. "eager formula" is what other tools usually
@@ -14,12 +14,15 @@ name, on the same heads as our PASTA, with the eager attention it needs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from growth import memory
@@ -65,14 +68,30 @@ SHAPES = {
         "vocab_size": 128256,
     },
 }
-EXPONENT = 0.5
-EAGER = 2  # repetitions after which the slow variants are skipped
-MAX_PASS_SECONDS = 20.0  # seconds of a plain pass; a workload that takes longer is skipped
-DECODE = [(batch, context) for batch in (1, 8) for context in (512, 2048)]
-PREFILL = [1024, 4096]
+EXPONENT = 0.5  # of split-softmax
+EAGER_REPETITIONS = 2  # after which the slow variants are skipped
+MAX_PASS_SECONDS = 20.0  # of a plain pass; a workload that takes longer is skipped
+DECODE_BATCHES = (1, 8)
+DECODE_CONTEXTS = (512, 2048)  # tokens
+DECODE_BURST = 4  # passes of a variant at a time
+PREFILL_LENGTHS = (1024, 4096)  # tokens
+MEMORY_LENGTH = 4096  # tokens of the prefill whose peak memory is measured
+
+
+class Variant(NamedTuple):
+    """A way to compute attention."""
+
+    implementation: str  # its name for transformers
+    steer: Callable[[], AbstractContextManager]  # steers the pass inside the block
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it computes the attention matrix."""
+        return self.implementation.startswith("eager")
 
 
 def build(shape: str, dtype: torch.dtype) -> LlamaForCausalLM:
+    """A model of this shape with random weights."""
     torch.manual_seed(0)
     config = LlamaConfig(**SHAPES[shape], max_position_embeddings=8192)
     with DEVICE:
@@ -116,86 +135,90 @@ def eager_formula(module, query, key, value, mask, scaling=None, **kwargs):
     return (weights @ value).transpose(1, 2).contiguous(), None
 
 
-def variants(model, rows: int, prompt: int) -> dict:
-    """Maps names to (attention implementation, context manager of one pass)."""
+def variants(model, rows: int, prompt: int) -> dict[str, Variant]:
+    """The variants to compare, by name, for a prompt of so many tokens in each row."""
     span = torch.zeros(rows, prompt, dtype=torch.bool, device=DEVICE)
     span[:, SPAN] = True
 
-    def with_(*methods, trace=False):
+    def steered(*methods, trace=False) -> Variant:
         # one for all passes, as the decode loop has
         compiled = [compile_methods(methods)] * rows
-        spec = BatchSteering(span, compiled, trace, [prompt] * rows, covers_pass=False)
-        return lambda: steer_pass(spec)
+        steering = BatchSteering(span, compiled, trace, [prompt] * rows, covers_pass=False)
+        return Variant(IMPLEMENTATION, lambda: steer_pass(steering))
 
-    ways = {
-        "plain": ("sdpa", nullcontext),
-        "unsteered": (IMPLEMENTATION, nullcontext),
-        "split-softmax": (IMPLEMENTATION, with_(SplitSoftmax(EXPONENT))),
-        "pasta, 10% of heads": (IMPLEMENTATION, with_(ten_percent(model))),
-        "boost": (IMPLEMENTATION, with_(Boost(4))),
-        "trace": (IMPLEMENTATION, with_(trace=True)),
-        "eager formula": ("eager formula", nullcontext),
+    by_name = {
+        "plain": Variant("sdpa", nullcontext),
+        "unsteered": Variant(IMPLEMENTATION, nullcontext),
+        "split-softmax": steered(SplitSoftmax(EXPONENT)),
+        "pasta, 10% of heads": steered(ten_percent(model)),
+        "boost": steered(Boost(4)),
+        "trace": steered(trace=True),
+        "eager formula": Variant("eager formula", nullcontext),
     }
     if DEVICE.type == "cuda":
         backends = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-        ways["plain without cuDNN"] = ("sdpa", lambda: sdpa_kernel(backends))
+        by_name["plain without cuDNN"] = Variant("sdpa", lambda: sdpa_kernel(backends))
     if pastalib is not None:
-        chosen: dict[int, list[int]] = {}
-        for layer, head in sorted(ten_percent(model).heads):
-            chosen.setdefault(layer, []).append(head)
-        other = pastalib.PASTA(model, None, chosen, alpha=0.01)
-        text = "".join(
-            "b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt)
-        )  # one letter per token
-        span_text = text[SPAN]
-        offsets = [(index, index + 1) for index in range(prompt)]
-        inputs = {"input_ids": torch.empty(rows, prompt)}
-        ways["pastalib, 10% of heads"] = (
-            "eager",
-            lambda: other.apply_steering(
-                model, [text] * rows, [span_text] * rows, inputs, [offsets] * rows
-            ),
-        )
-    return ways
+        by_name["pastalib, 10% of heads"] = pastalib_variant(model, rows, prompt)
+    return by_name
+
+
+def pastalib_variant(model, rows: int, prompt: int) -> Variant:
+    """The package pastalib on the heads of `ten_percent`, with a text of one letter per token."""
+    heads_by_layer: dict[int, list[int]] = {}
+    for layer, head in sorted(ten_percent(model).heads):
+        heads_by_layer.setdefault(layer, []).append(head)
+    pasta = pastalib.PASTA(model, None, heads_by_layer, alpha=0.01)
+    text = "".join("b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt))
+    offsets = [(index, index + 1) for index in range(prompt)]
+    inputs = {"input_ids": torch.empty(rows, prompt)}
+    return Variant(
+        "eager",
+        lambda: pasta.apply_steering(
+            model, [text] * rows, [text[SPAN]] * rows, inputs, [offsets] * rows
+        ),
+    )
 
 
 @torch.inference_mode()
-def decode(model, rows: int, context: int, repetitions: int, burst: int) -> dict:
-    """Seconds per pass of one token after `context` tokens: `burst` passes of each variant at a
-    time, in a new random order each repetition. On a GPU the context grows with each repetition, as
-    in a reply: cuDNN, which SDPA may choose there, plans a kernel for every new number of keys.
+def decode(model, rows: int, context: int, repetitions: int) -> dict[str, list[float]]:
+    """Seconds per pass of one token after `context` tokens, by variant: `DECODE_BURST` passes of
+    each at a time, in a new random order each repetition.
+
+    On a GPU the context grows with each repetition, as in a reply: cuDNN, which SDPA may choose
+    there, plans a kernel for every new number of keys.
     """
     model.set_attn_implementation("sdpa")
     size = model.config.head_dim
     groups = model.config.num_key_value_heads
-    ways = variants(model, rows, context)
+    by_name = variants(model, rows, context)
     if DEVICE.type == "cuda":
-        del ways["unsteered"]  # it would find what "plain" has planned
+        del by_name["unsteered"]  # it would find what "plain" has planned
     torch.manual_seed(1)
     stored = [
         torch.randn(2, rows, groups, context + 512, size, device=DEVICE, dtype=model.dtype)
         for _ in range(model.config.num_hidden_layers)
     ]
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    seconds: dict[str, list[float]] = {name: [] for name in by_name}
     token = torch.ones(rows, 1, dtype=torch.long, device=DEVICE)
     for repetition in range(-1, repetitions):
-        for name in random.sample(list(ways), len(ways)):
-            implementation, steer = ways[name]
-            if implementation.startswith("eager") and repetition > EAGER:
+        for name in random.sample(list(by_name), len(by_name)):
+            variant = by_name[name]
+            if variant.is_slow and repetition > EAGER_REPETITIONS:
                 continue
-            model.set_attn_implementation(implementation)
-            grown = burst * (repetition + 1) if DEVICE.type == "cuda" else 0
-            cache = _Growing(stored, context + grown)
+            model.set_attn_implementation(variant.implementation)
+            grown = DECODE_BURST * (repetition + 1) if DEVICE.type == "cuda" else 0
+            cache = PreallocatedCache(stored, context + grown)
             started = clock()
-            for _ in range(burst):
-                with steer():
+            for _ in range(DECODE_BURST):
+                with variant.steer():
                     model(input_ids=token, past_key_values=cache, use_cache=True, logits_to_keep=1)
-            if repetition >= 0:
-                seconds[name].append((clock() - started) / burst)
+            if repetition >= 0:  # the first one warms up
+                seconds[name].append((clock() - started) / DECODE_BURST)
     return seconds
 
 
-class _Growing(DynamicCache):
+class PreallocatedCache(DynamicCache):
     """Writes keys and values into preallocated memory, as the decode loop's cache does, so that
     copying does not hide costs.
     """
@@ -224,12 +247,12 @@ class _Growing(DynamicCache):
 
 
 @torch.inference_mode()
-def prefill(model, length: int, repetitions: int) -> dict | None:
-    """Seconds per pass over a whole prompt; None if a plain pass takes too long, as in bfloat16 on
-    a processor without hardware support for it.
+def prefill(model, length: int, repetitions: int) -> dict[str, list[float]] | None:
+    """Seconds per pass over a whole prompt, by variant; None if a plain pass takes too long, as in
+    bfloat16 on a processor without hardware support for it.
     """
-    ways = variants(model, 1, length)
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    by_name = variants(model, 1, length)
+    seconds: dict[str, list[float]] = {name: [] for name in by_name}
     ids = torch.randint(3, 32000, (1, length), generator=torch.Generator().manual_seed(2))
     ids = ids.to(DEVICE)
     model.set_attn_implementation("sdpa")
@@ -238,21 +261,23 @@ def prefill(model, length: int, repetitions: int) -> dict | None:
     if clock() - started > MAX_PASS_SECONDS:
         return None
     for repetition in range(-1, repetitions):
-        for name in random.sample(list(ways), len(ways)):
-            implementation, steer = ways[name]
-            if implementation.startswith("eager") and repetition > EAGER:
+        for name in random.sample(list(by_name), len(by_name)):
+            variant = by_name[name]
+            if variant.is_slow and repetition > EAGER_REPETITIONS:
                 continue
-            model.set_attn_implementation(implementation)
+            model.set_attn_implementation(variant.implementation)
             started = clock()
-            with steer():
+            with variant.steer():
                 model(input_ids=ids, use_cache=True, logits_to_keep=1)
-            if repetition >= 0:
+            if repetition >= 0:  # the first one warms up
                 seconds[name].append(clock() - started)
     return seconds
 
 
-def peak_of(model, shape: str, name: str, length: int) -> int:
-    """Returns the peak memory of one prefill in bytes: of the GPU, or else of a new process."""
+def peak_memory(model, shape: str, name: str, length: int) -> int:
+    """Returns the peak memory of one prefill of a variant in bytes: of the GPU, or else of a new
+    process.
+    """
     if DEVICE.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
         run_once(model, name, length)
@@ -267,10 +292,11 @@ def peak_of(model, shape: str, name: str, length: int) -> int:
 
 @torch.inference_mode()
 def run_once(model, name: str, length: int) -> None:
-    implementation, steer = variants(model, 1, length)[name]
-    model.set_attn_implementation(implementation)
+    """Makes one prefill of a variant."""
+    variant = variants(model, 1, length)[name]
+    model.set_attn_implementation(variant.implementation)
     ids = torch.ones(1, length, dtype=torch.long, device=DEVICE)
-    with steer():
+    with variant.steer():
         model(input_ids=ids, use_cache=True, logits_to_keep=1)
 
 
@@ -305,40 +331,57 @@ def main() -> None:
         "span": 150,
         "rows": [],
     }
-    for row in _rows(arguments):
+    for row in measure(arguments):
         result["rows"].append(row)
         if arguments.out:
             write_json(result, arguments.out)
 
 
-def _rows(arguments):
-    for name in arguments.dtypes:
-        model = build(arguments.shape, getattr(torch, name))
-        for batch, context in DECODE if arguments.only in (None, "decode") else ():
-            yield ratios(
-                f"{name}, decode, batch {batch}, context {context}",
-                decode(model, batch, context, arguments.repetitions, 4),
-            )
-        for length in PREFILL if arguments.only in (None, "prefill") else ():
-            repetitions = max(3, arguments.repetitions * 512 // length)
-            seconds = prefill(model, length, repetitions)
-            if seconds is None:
-                print(
-                    f"left out: {name}, prefill {length}, over {MAX_PASS_SECONDS:.0f} s a pass",
-                    flush=True,
-                )
-                continue
-            yield ratios(f"{name}, prefill {length}", seconds)
+def measure(arguments: argparse.Namespace) -> Iterator[dict]:
+    """Yields the rows of the record, as soon as each is measured."""
+    for dtype in arguments.dtypes:
+        model = build(arguments.shape, getattr(torch, dtype))
+        if arguments.only in (None, "decode"):
+            yield from decode_rows(model, dtype, arguments.repetitions)
+        if arguments.only in (None, "prefill"):
+            yield from prefill_rows(model, dtype, arguments.repetitions)
         if arguments.only in (None, "memory"):
-            ways = [way for way in variants(model, 1, 4096) if way != "unsteered"]
-            peaks = {way: peak_of(model, arguments.shape, way, 4096) for way in ways}
-            row = {
-                "work": f"{name}, peak memory, prefill 4096",
-                "bytes": peaks,
-                "ratios": {k: v / peaks["plain"] for k, v in peaks.items()},
-            }
-            print(row["work"], {k: round(v, 3) for k, v in row["ratios"].items()}, flush=True)
-            yield row
+            yield memory_row(model, dtype, arguments.shape)
+
+
+def decode_rows(model, dtype: str, repetitions: int) -> Iterator[dict]:
+    """Yields a row for each batch size and context."""
+    for batch, context in itertools.product(DECODE_BATCHES, DECODE_CONTEXTS):
+        seconds = decode(model, batch, context, repetitions)
+        yield ratios(f"{dtype}, decode, batch {batch}, context {context}", seconds)
+
+
+def prefill_rows(model, dtype: str, repetitions: int) -> Iterator[dict]:
+    """Yields a row for each length of the prompt that does not take too long."""
+    for length in PREFILL_LENGTHS:
+        seconds = prefill(model, length, max(3, repetitions * 512 // length))
+        if seconds is None:
+            limit = f"over {MAX_PASS_SECONDS:.0f} s a pass"
+            print(f"left out: {dtype}, prefill {length}, {limit}", flush=True)
+        else:
+            yield ratios(f"{dtype}, prefill {length}", seconds)
+
+
+def memory_row(model, dtype: str, shape: str) -> dict:
+    """Measures the peak memory of a prefill under each variant, and its ratio to the plain one."""
+    peaks = {
+        name: peak_memory(model, shape, name, MEMORY_LENGTH)
+        for name in variants(model, 1, MEMORY_LENGTH)
+        if name != "unsteered"
+    }
+    row = {
+        "work": f"{dtype}, peak memory, prefill {MEMORY_LENGTH}",
+        "bytes": peaks,
+        "ratios": {name: peak / peaks["plain"] for name, peak in peaks.items()},
+    }
+    rounded = {name: round(ratio, 3) for name, ratio in row["ratios"].items()}
+    print(row["work"], rounded, flush=True)
+    return row
 
 
 if __name__ == "__main__":

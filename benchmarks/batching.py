@@ -1,4 +1,4 @@
-"""How often the batch size changes a reply: the same conversations in batches of 48 and of 5.
+"""Measures how often the batch size changes a reply: the same conversations in batches of 48 and 5.
 
 Each reply's random draws are the same in both; a token can differ only if the rounding of a
 differently shaped matrix product decides between two tokens. Later turns of a conversation depend
@@ -36,7 +36,7 @@ def replies(record: Conversation) -> list[str]:
     return [text for number in sorted(by_round) for text in by_round[number]]
 
 
-def compared(model: LocalModel, arguments: argparse.Namespace) -> dict:
+def compare(model: LocalModel, arguments: argparse.Namespace) -> dict:
     """Runs the conversations in both batch sizes, and compares their replies."""
     settings = drift.Settings(
         conversations=arguments.conversations,
@@ -44,25 +44,25 @@ def compared(model: LocalModel, arguments: argparse.Namespace) -> dict:
         seed=3,
         sampling=holdfast.Sampling(max_new_tokens=arguments.max_new_tokens),
     )
-    runs = []
+    runs: list[list[Conversation]] = []
     for batch in BATCHES:
         with tempfile.TemporaryDirectory() as folder:
             run = drift.run(
                 model, arguments.suite, folder, dataclasses.replace(settings, batch=batch)
             )
             runs.append(sorted(run.records, key=lambda record: record.conversation))
-    seen = 0
-    first_differences = 0
-    for conversation, counterpart in zip(*runs, strict=True):
-        for mine, theirs in zip(replies(conversation), replies(counterpart), strict=True):
-            seen += 1
-            if mine != theirs:
-                first_differences += 1
+    num_compared = 0
+    num_different = 0
+    for records in zip(*runs, strict=True):
+        for large_batch, small_batch in zip(*map(replies, records), strict=True):
+            num_compared += 1
+            if large_batch != small_batch:
+                num_different += 1
                 break
     return {
         "dtype": str(model.hf_model.dtype).removeprefix("torch."),
-        "replies_compared": seen,
-        "conversations_that_differ": first_differences,
+        "replies_compared": num_compared,
+        "conversations_that_differ": num_different,
     }
 
 
@@ -80,7 +80,7 @@ def main() -> None:
     runs = []
     for dtype in arguments.dtypes:
         model = holdfast.load(arguments.model, dtype=dtype)
-        runs.append(compared(model, arguments))
+        runs.append(compare(model, arguments))
         print(runs[-1], flush=True)
     result = {
         "benchmark": "batching",

@@ -1,9 +1,10 @@
-"""How often `holdfast logs` agrees with hand-set labels on why a rule was broken.
+"""Measures how often `holdfast logs` agrees with hand-set labels on why a rule was broken.
 
-`python benchmarks/causes.py --out benchmarks/results/causes.json`; no model is needed. The labels
-(`tests/data/causes`) were set before the code was run on them. Nobody looked at the half `held-out`
-before its first run; `hand` and `real` are a third set and `fresh` a fourth, which were added
-later. All sets have been looked at since, so only the first runs
+    python benchmarks/causes.py --out benchmarks/results/causes.json
+
+No model is needed. The labels (`tests/data/causes`) were set before the code was run on them.
+Nobody looked at the half `held-out` before its first run; `hand` and `real` are a third set and
+`fresh` a fourth, which were added later. All sets have been looked at since, so only the first runs
 (`tests/data/causes/first_run.json`) show what to expect.
 """
 
@@ -13,6 +14,7 @@ import argparse
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from labelled_transcripts import labels, load, load_blind, load_fresh, suite_file, write
@@ -27,8 +29,16 @@ BARE = "real-without-recalled"  # the same dialogs under rules without their `re
 HALVES = ("develop", "held-out", "later", "hand", "real", BARE, "fresh")
 
 
-def compare(dialog: dict, suite: dict, folder: Path) -> list[tuple[str, str, str]]:
-    """The label and the cause of each breach of a dialog, with what identifies it."""
+class LabelledBreach(NamedTuple):
+    """A broken rule with two explanations."""
+
+    breach: str  # the dialog, the turn and the rule, in words
+    label: str  # the cause, set by hand
+    cause: str  # as `holdfast logs` found it
+
+
+def compare(dialog: dict, suite: dict, folder: Path) -> list[LabelledBreach]:
+    """Explains each labelled breach of a dialog."""
     rules = folder / f"{dialog['suite']}.yaml"
     rules.write_text(suite_file(suite, dialog["suite"]), encoding="utf-8")
     logs = read_logs([write(dialog, folder)])
@@ -40,41 +50,36 @@ def compare(dialog: dict, suite: dict, folder: Path) -> list[tuple[str, str, str
         if probe.cause is not None
     }
     return [
-        (
-            label.cause,
-            causes[label.record, label.turn, label.rule],
-            f"{label.dialog}, dialog {label.record + 1}, turn {label.turn}: {label.rule}",
+        LabelledBreach(
+            breach=f"{label.dialog}, dialog {label.record + 1}, turn {label.turn}: {label.rule}",
+            label=label.cause,
+            cause=causes[label.record, label.turn, label.rule],
         )
         for label in labels(dialog)
     ]
 
 
-def result_of(dialogs: list[list[tuple[str, str, str]]]) -> dict:
+def result_of(dialogs: list[list[LabelledBreach]]) -> dict:
     """Agreement with its 95% interval over dialogs, and the table of labels and causes."""
-    same = [[sum(label == cause for label, cause, _ in pairs)] for pairs in dialogs]
-    given = [[len(pairs)] for pairs in dialogs]
-    (agreement,) = share(np.array(same, dtype=float), np.array(given, dtype=float))
-    pairs = [pair for listed in dialogs for pair in listed]
-    counts = Counter((label, cause) for label, cause, _ in pairs)
+    agreeing = [[sum(breach.label == breach.cause for breach in breaches)] for breaches in dialogs]
+    totals = [[len(breaches)] for breaches in dialogs]
+    (agreement,) = share(np.array(agreeing, dtype=float), np.array(totals, dtype=float))
+    breaches = [breach for of_dialog in dialogs for breach in of_dialog]
+    counts = Counter((breach.label, breach.cause) for breach in breaches)
     return {
-        "breaches": len(pairs),
+        "breaches": len(breaches),
         "agreement": round(agreement.mean, 4),
         "interval": [round(agreement.low, 4), round(agreement.high, 4)],
         "confusion": {
             label: {cause: counts[label, cause] for cause in CAUSES if counts[label, cause]}
             for label in CAUSES
         },
-        "disagreements": [
-            {"breach": breach, "label": label, "cause": cause}
-            for label, cause, breach in pairs
-            if label != cause
-        ],
+        "disagreements": [breach._asdict() for breach in breaches if breach.label != breach.cause],
     }
 
 
-def _suite(suite: dict, half: str) -> dict:
-    if half != BARE:
-        return suite
+def without_recalled(suite: dict) -> dict:
+    """A suite whose rules have no `recalled`."""
     rules = [{name: rule[name] for name in rule if name != "recalled"} for rule in suite["rules"]]
     return {**suite, "rules": rules}
 
@@ -86,15 +91,16 @@ def main() -> None:
     arguments = parser.parse_args()
     files = load(), load_blind(), load_fresh()
     suites = {name: suite for file in files for name, suite in file["suites"].items()}
-    every = [dialog for file in files for dialog in file["dialogs"]]
+    bare_suites = {name: without_recalled(suite) for name, suite in suites.items()}
+    all_dialogs = [dialog for file in files for dialog in file["dialogs"]]
     record: dict = {"measured_on": measured_on()}
     for half in HALVES if arguments.half is None else (arguments.half,):
-        of_half = "real" if half == BARE else half
-        dialogs = [dialog for dialog in every if dialog["half"] == of_half]
+        label_of_half = "real" if half == BARE else half
+        dialogs = [dialog for dialog in all_dialogs if dialog["half"] == label_of_half]
+        suites_of_half = bare_suites if half == BARE else suites
         with tempfile.TemporaryDirectory() as folder:
             compared = [
-                compare(dialog, _suite(suites[dialog["suite"]], half), Path(folder))
-                for dialog in dialogs
+                compare(dialog, suites_of_half[dialog["suite"]], Path(folder)) for dialog in dialogs
             ]
         record[half] = {"dialogs": len(dialogs), **result_of(compared)}
     write_record(record, arguments.out)

@@ -19,18 +19,18 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import inspect
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
 import transformers
 from stamp import measured_on, write_json
-from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+from tiny_models import build
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 import holdfast
@@ -48,174 +48,8 @@ TOLERANCE = 1e-4
 EXPONENT = 0.3  # of split-softmax
 NUM_TOKENS = 12  # of a sequence in a block
 SPAN = slice(2, 6)
-MAX_PARAMETERS = 2e7  # a model with more does not count as tiny
 PROMPT_LENGTHS = (12, 7, 10)  # of the prompts to the engine
 REPLY_LENGTH = 6
-# Values that make a model tiny, by all names that configurations have for them. One that has the
-# name, but None as its value, keeps None, except for those in `ALWAYS`.
-SMALL = {
-    "vocab_size": 99,
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "head_dim": 8,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "sliding_window": 8,
-    "n_embd": 32,
-    "n_layer": 2,
-    "n_head": 4,
-    "n_positions": 64,
-    "n_inner": 40,
-    "rotary_dim": 4,
-    "d_model": 32,
-    "n_layers": 2,
-    "n_heads": 4,
-    "decoder_layers": 2,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 40,
-    "encoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "encoder_ffn_dim": 40,
-    "ffn_dim": 40,
-    "num_layers": 2,
-    "num_heads": 4,
-    "embed_dim": 32,
-    "word_embed_proj_dim": 32,
-    "ffn_hidden_size": 40,
-    "moe_intermediate_size": 24,
-    "num_experts": 4,
-    "num_local_experts": 4,
-    "n_routed_experts": 4,
-    "num_experts_per_tok": 2,
-    "n_group": 1,
-    "topk_group": 1,
-    "n_shared_experts": 1,
-    "first_k_dense_replace": 1,
-    "shared_expert_intermediate_size": 24,
-    "moe_num_experts": 4,
-    "moe_k": 2,
-    "q_lora_rank": 16,
-    "kv_lora_rank": 16,
-    "qk_nope_head_dim": 8,
-    "qk_rope_head_dim": 8,
-    "v_head_dim": 8,
-    "index_topk": 4,
-    "index_n_heads": 2,
-    "index_head_dim": 16,
-    "embedding_size": 32,
-    "attention_types": [[["global", "local"], 1]],
-    "window_size": 8,
-    "query_pre_attn_scalar": 8,
-    "vocab_size_per_layer_input": 99,
-    "hidden_size_per_layer_input": 8,
-    "laurel_rank": 8,
-    "moe_topk": 2,
-    "zero_expert_num": 1,
-    "expert_ffn_hidden_size": 24,
-    "state_size": 8,
-    "mamba_d_state": 8,
-    "mamba_n_heads": 8,
-    "mamba_d_head": 8,
-    "mamba_num_heads": 8,
-    "mamba_head_dim": 8,
-    "mamba_n_groups": 1,
-    "n_groups": 1,
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4,
-    "linear_key_head_dim": 8,
-    "linear_value_head_dim": 8,
-    "max_sequence_length": 64,
-    "max_seq_len": 64,
-    "attn_layer_indices": [1],
-    "attn_layer_period": 2,
-    "attn_layer_offset": 1,
-}
-ALWAYS = (
-    "head_dim",
-    "num_key_value_heads",
-    "hidden_size",
-    "num_attention_heads",
-    "num_hidden_layers",
-)
-# layers of each kind that a default configuration of this size would not have
-MIXED = {
-    "bamba": {"attn_layer_indices": [1]},
-    "granitemoehybrid": {"layer_types": ["linear_attention", "full_attention"]},
-    "falcon_h1": {"mamba_d_ssm": 64},
-}
-
-
-# Tiny models
-
-
-def build(kind: str):
-    """A tiny random model of the type with its eager attention."""
-    torch.manual_seed(0)
-    config = small_config(kind)
-    with torch.device("meta"):
-        parameters = AutoModelForCausalLM.from_config(config).parameters()
-        size = sum(parameter.numel() for parameter in parameters)
-    if size > MAX_PARAMETERS:
-        raise ValueError(
-            f"{size / 1e6:.0f} M parameters: its configuration does not shrink by the usual names"
-        )
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    model.generation_config = GenerationConfig()  # of some, `generate` forces the last token
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.ndim > 1:
-                parameter.normal_(0, 0.15)
-            elif "sink" in name:
-                parameter.normal_()
-    return model
-
-
-def small_config(kind: str):
-    """The configuration of a tiny model of the type."""
-    config = AutoConfig.for_model(kind)
-    text = config.get_text_config(decoder=True)
-    small = type(text)(**{**_small_options(text), **MIXED.get(kind, {})})
-    if small.get_text_config() is not config and type(small) is not type(config):
-        name = next(name for name in config.sub_configs if getattr(config, name, None) is text)
-        return type(config)(**{name: small})
-    return small
-
-
-def _small_options(text) -> dict:
-    """The options that make a configuration tiny."""
-    parameters = inspect.signature(type(text).__init__).parameters
-    accepted = {*vars(text), *type(text).attribute_map, *parameters}
-    options = {
-        name: value
-        for name, value in SMALL.items()
-        if name in accepted and (name in ALWAYS or _has_value(text, name))
-    }
-    if "kv_lora_rank" in options:
-        options |= {"num_key_value_heads": 4, "head_dim": 8}
-    layer_types = getattr(text, "layer_types", None)
-    if isinstance(layer_types, (list, tuple)) and "layer_types" in parameters:
-        types = list(dict.fromkeys(layer_types))  # one layer of each type, but at least two
-        num_layers = max(2, len(types))
-        options["layer_types"] = (types * 2)[:num_layers]
-        for name in ("num_hidden_layers", "num_layers", "n_layer"):
-            if name in options:
-                options[name] = num_layers
-    if getattr(text, "is_decoder", True) is False:  # an encoder, unless it is told otherwise
-        options["is_decoder"] = True
-    return options
-
-
-def _has_value(config, name: str) -> bool:
-    """Whether a configuration has a value other than None for an option."""
-    try:
-        return getattr(config, name, 0) is not None
-    except AttributeError:  # it differs between layers
-        return False
 
 
 # The paper's formula on the attention matrix of the model
@@ -237,7 +71,7 @@ def split_softmax(weights: torch.Tensor, in_span: torch.Tensor, rest: torch.Tens
 
 
 @contextmanager
-def steered_literally(model, span: torch.Tensor, lengths: list[int]):
+def steered_by_formula(model, span: torch.Tensor, lengths: list[int]):
     """Steers with the formula on the weights that the eager function of the model's own file
     returns.
 
@@ -272,7 +106,7 @@ def steered_literally(model, span: torch.Tensor, lengths: list[int]):
 
 
 @contextmanager
-def steered_literally_in_attn(model, span: torch.Tensor, lengths: list[int]):
+def steered_by_formula_in_attn(model, span: torch.Tensor, lengths: list[int]):
     """Steers a model that does not use the attention interface (GPT-J) with the formula on the
     weights that its own method `_attn` returns.
     """
@@ -331,6 +165,10 @@ def _eager_calls(model):
         yield calls
 
 
+# Steers a model with the formula inside the block, given the span and the lengths of the passes.
+SteerByFormula = Callable[[torch.nn.Module, torch.Tensor, list[int]], AbstractContextManager]
+
+
 # A row of the census
 
 
@@ -346,6 +184,7 @@ def examine(kind: str) -> dict:
 
 
 def _in_short(error: Exception) -> str:
+    """The type of an error and the beginning of its message."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
 
 
@@ -370,9 +209,9 @@ def examine_block(kind: str) -> dict:
     with _eager_calls(model) as calls:
         plain = _logits(model, ids)
     row = {"reaches": bool(calls)}
-    literally = steered_literally if calls else steered_literally_in_attn
+    by_formula = steered_by_formula if calls else steered_by_formula_in_attn
     try:
-        row |= _compare_passes(model, ids, span, plain, literally)
+        row |= _compare_passes(model, ids, span, plain, by_formula)
     except HoldfastError as error:
         row |= {"outcome": "refused", "because": str(error)}
     except Exception as error:
@@ -381,15 +220,18 @@ def examine_block(kind: str) -> dict:
 
 
 def _logits(model, ids: torch.Tensor) -> torch.Tensor:
+    """The logits of a full pass."""
     return model(input_ids=ids, use_cache=False).logits
 
 
-def _compare_passes(model, ids: torch.Tensor, span: torch.Tensor, plain: torch.Tensor, literally):
+def _compare_passes(
+    model, ids: torch.Tensor, span: torch.Tensor, plain: torch.Tensor, by_formula: SteerByFormula
+) -> dict:
     """Compares a steered pass, and then steered decoding, with the paper's formula.
 
     Args:
         plain: the logits of an unsteered pass.
-        literally: the function that steers by the formula.
+        by_formula: steers by the formula.
     """
     size = plain.abs().max()
 
@@ -399,11 +241,11 @@ def _compare_passes(model, ids: torch.Tensor, span: torch.Tensor, plain: torch.T
     with holdfast.steering(model, span, [holdfast.SplitSoftmax(EXPONENT)]):
         steered = _logits(model, ids)
         unsteered = _unsteered_logits(model, ids)
-    with literally(model, span, [NUM_TOKENS]):
-        literal = _logits(model, ids)
+    with by_formula(model, span, [NUM_TOKENS]):
+        expected_by_formula = _logits(model, ids)
     row = {
-        "error": error_of(steered, literal),
-        "moved": error_of(literal, plain),
+        "error": error_of(steered, expected_by_formula),
+        "moved": error_of(expected_by_formula, plain),
         "unsteered_error": error_of(unsteered, plain),
     }
     if not torch.equal(_logits(model, ids), plain):
@@ -412,9 +254,9 @@ def _compare_passes(model, ids: torch.Tensor, span: torch.Tensor, plain: torch.T
     if error >= TOLERANCE:
         return row | {"outcome": "wrong", "because": f"differs by {error:.1e}"}
     row |= {"outcome": "exact", "because": ""}
-    if literally is steered_literally_in_attn:
+    if by_formula is steered_by_formula_in_attn:
         row["because"] = "by its own method, not the attention interface"
-    return row | _compare_decoding(model, ids, span, steered, literally, error_of)
+    return row | _compare_decoding(model, ids, span, steered, by_formula, error_of)
 
 
 def _unsteered_logits(model, ids: torch.Tensor) -> torch.Tensor:
@@ -428,12 +270,20 @@ def _unsteered_logits(model, ids: torch.Tensor) -> torch.Tensor:
         return pool.submit(forward).result()
 
 
-def _compare_decoding(model, ids, span, expected, literally, error_of) -> dict:
+def _compare_decoding(
+    model,
+    ids: torch.Tensor,
+    span: torch.Tensor,
+    expected: torch.Tensor,
+    by_formula: SteerByFormula,
+    error_of: Callable[[torch.Tensor, torch.Tensor], float],
+) -> dict:
     """Compares decoding the last two tokens one by one with the full pass, or at least with the
     model's own decoding, steered by the formula.
 
     Args:
         expected: the logits of the full steered pass.
+        error_of: the difference of logits from the expected ones.
     """
     lengths = []  # of the passes so far
 
@@ -457,7 +307,7 @@ def _compare_decoding(model, ids, span, expected, literally, error_of) -> dict:
         return {"decoded": "without a cache"}
     row = {"decoded_error": error_of(decoded, expected[:, -2:])}
     if row["decoded_error"] >= TOLERANCE:
-        with literally(model, span, lengths):
+        with by_formula(model, span, lengths):
             row["decoded_error"] = error_of(decoded, decode())
         row["decoded"] = "against the model's own decoding, which differs from its full pass"
     if row["decoded_error"] >= TOLERANCE:
@@ -494,25 +344,27 @@ def _examine_replies(model, batched: bool, methods) -> dict:
     torch.manual_seed(1)
     prompts = [torch.randint(3, 60, (1, count)) for count in PROMPT_LENGTHS]
     spans = [torch.zeros_like(ids, dtype=torch.bool) for ids in prompts]
-    expected = []  # for each prompt, the replies of `generate` and of `_generate_plainly`
+    expected = []  # for each prompt, the replies of `generate` and of `_generate_without_cache`
     try:
         for ids, span in zip(prompts, spans, strict=True):
             span[:, SPAN] = True
             with holdfast.steering(model, span, methods) if methods else nullcontext():
-                expected.append((_generate(model, ids), _generate_plainly(model, ids)))
+                expected.append((_generate(model, ids), _generate_without_cache(model, ids)))
     except HoldfastError as error:
         return {"engine": "refused", "engine_because": str(error)}
     except Exception as error:
         return {"engine": "not run", "engine_because": _in_short(error)}
     try:
-        replies = _answer(TransformersRunner(model, batched=batched), prompts, spans, methods)
+        replies = _engine_replies(
+            TransformersRunner(model, batched=batched), prompts, spans, methods
+        )
     except HoldfastError as error:
         return {"engine": "refused", "engine_because": str(error)}
     except Exception as error:
         return {"engine": "wrong", "engine_because": _in_short(error)}
     because = ""
-    for reply, (generated, plainly) in zip(replies, expected, strict=True):
-        if reply not in (generated, plainly):
+    for reply, (generated, without_cache) in zip(replies, expected, strict=True):
+        if reply not in (generated, without_cache):
             because = f"a reply is {reply}, and transformers' is {generated}"
             return {"engine": "wrong", "engine_because": because}
         if reply != generated:
@@ -520,7 +372,7 @@ def _examine_replies(model, batched: bool, methods) -> dict:
     return {"engine": "exact", "engine_because": because}
 
 
-def _answer(runner: TransformersRunner, prompts, spans, methods) -> list[list[int]]:
+def _engine_replies(runner: TransformersRunner, prompts, spans, methods) -> list[list[int]]:
     """The engine's greedy replies to prompts that share their passes."""
     scheduler = Scheduler(runner, frozenset(), batch_size=8)
     sampling = holdfast.Sampling(temperature=0, max_new_tokens=REPLY_LENGTH)
@@ -550,11 +402,11 @@ def _generate(model, ids: torch.Tensor) -> list[int]:
             pad_token_id=0,
         )
     except Exception:  # some classes can be called, but do not generate
-        return _generate_plainly(model, ids)
+        return _generate_without_cache(model, ids)
     return made[0, ids.shape[1] :].tolist()
 
 
-def _generate_plainly(model, ids: torch.Tensor) -> list[int]:
+def _generate_without_cache(model, ids: torch.Tensor) -> list[int]:
     """Generates a greedy reply by forwarding the whole text at every step."""
     made = ids
     for _ in range(REPLY_LENGTH):

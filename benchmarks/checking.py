@@ -1,4 +1,4 @@
-"""How often `holdfast check` errs, and how many conversations it needs: simulated verdicts.
+"""Simulates how often `holdfast check` errs, and how many conversations it needs.
 
     python benchmarks/checking.py --out benchmarks/results/checking.json
 
@@ -23,7 +23,7 @@ ROUNDS = 8
 BUDGET = 200
 CHECKS = 4000
 SEED = 0
-BLOCK = 100
+BLOCK = 100  # checks that are simulated at once
 MEANS = (1.0, 0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5, 0.2, 0.0)
 
 
@@ -43,10 +43,11 @@ def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
     for start in range(0, checks, BLOCK):
         size = (min(BLOCK, checks - start), BUDGET, len(means))
         values = (draws.random(size) < means).astype(float)
-        ends = [first(is_certain(values, BAR, error)) for is_certain in (holds, is_below)]
-        passed += int((ends[0] < ends[1]).sum())
-        failed += int((ends[1] < ends[0]).sum())
-        conversations += int(np.minimum(np.minimum(*ends), BUDGET).sum())
+        until_pass = conversations_until(holds(values, BAR, error))
+        until_fail = conversations_until(is_below(values, BAR, error))
+        passed += int((until_pass < until_fail).sum())
+        failed += int((until_fail < until_pass).sum())
+        conversations += int(np.minimum(np.minimum(until_pass, until_fail), BUDGET).sum())
     return {
         "pass": passed / checks,
         "fail": failed / checks,
@@ -55,11 +56,13 @@ def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
     }
 
 
-def first(certain: np.ndarray) -> np.ndarray:
-    """How many conversations each check, [check, conversation], needs to be certain, or BUDGET + 1
-    if it never is.
+def conversations_until(is_certain: np.ndarray) -> np.ndarray:
+    """How many conversations each check needs to be certain, [check], or BUDGET + 1 if it never is.
+
+    Args:
+        is_certain: after each conversation, [check, conversation].
     """
-    return np.where(certain.any(axis=1), certain.argmax(axis=1) + 1, BUDGET + 1)
+    return np.where(is_certain.any(axis=1), is_certain.argmax(axis=1) + 1, BUDGET + 1)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Must stability cost capability?
+"""Measures whether stability has to cost capability.
 
 Compares split-softmax on a few chosen heads with every other fix at equal capability, on the
 default model.
@@ -36,6 +36,7 @@ from holdfast.analysis.decay import trace_of
 from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
 from holdfast.methods import Method
+from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Request
 from holdfast.records import Conversation, Probe
@@ -47,15 +48,17 @@ from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import CalibrationPlan, choose_prompts
 from holdfast.study.capability import load_capability
 
-EXPONENT = 0.3  # for choosing heads
-ROUNDS = (5, 8)  # of the probes that choose heads
+EXPONENT = 0.3  # of split-softmax, for choosing heads
+CHOOSING_ROUNDS = (5, 8)  # whose probes choose heads
 LATE = 8  # the round whose probes score fixes after fixed histories
 BUDGET = 5.0  # points of capability that may be lost, in the figure of stability by round
+CHOOSING_SEED = 100
+SCORING_SEED = 101
 
 
-def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
-    """The suite's even and odd cases."""
-    return tuple(dataclasses.replace(suite, cases=suite.cases[start::2]) for start in (0, 1))
+def every_second_case(suite: drift.Suite, start: int) -> drift.Suite:
+    """Every second case of a suite, from number `start` on."""
+    return dataclasses.replace(suite, cases=suite.cases[start::2])
 
 
 def history(record: Conversation, before: int) -> list[dict]:
@@ -110,17 +113,20 @@ def probe_request(record: Conversation, probe: Probe, fix: tuple[Method, ...]) -
     return Request((*history(record, probe.round), question), fix, seed=seed)
 
 
-def choose(
-    model: ChatModel, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int
+def choose_heads(
+    model: LocalModel, suite: drift.Suite, out: Path, conversations: int, count: int
 ) -> dict:
-    """Chooses the top heads of each criterion, and as many random ones."""
-    records, dialogs = run_traced(model, suite, out, traced_settings(conversations, 8, seed))
+    """Chooses the top heads of each criterion, and as many random ones; returns them with the
+    numbers that they were chosen by, as the record has them.
+    """
+    settings = traced_settings(conversations, 8, CHOOSING_SEED)
+    records, dialogs = run_traced(model, suite, out, settings)
     drop = np.array(trace_of(model.name, records, dialogs).heads.drop)
     heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]
     fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]
-    scores = probe_scores(model, suite, records, fixes, ROUNDS)
+    scores = probe_scores(model, suite, records, fixes, CHOOSING_ROUNDS)
     gain = np.nanmean(scores[1:] - scores[0], 1)
-    shuffled = np.random.default_rng(seed).permutation(len(heads))
+    shuffled = np.random.default_rng(CHOOSING_SEED).permutation(len(heads))
     ranked = {
         "drop": sorted(heads, key=lambda head: -drop[head]),
         "gain": [heads[index] for index in np.argsort(-gain, kind="stable")],
@@ -134,7 +140,7 @@ def choose(
 
 
 def sweeps_of(chosen: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, str]:
-    """The fixes to compare, by name; `chosen` has the heads of each criterion."""
+    """The sweeps to compare, by name; `chosen` has the heads of each criterion."""
     specs = {
         name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
         for name, heads in chosen.items()
@@ -152,12 +158,12 @@ def sweeps_of(chosen: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, str]
     }
 
 
-def setting_rows(calibration: Calibration, fixed: np.ndarray) -> list[dict]:
+def setting_rows(calibration: Calibration, scores_after_fixed: np.ndarray) -> list[dict]:
     """A row for each setting.
 
     Args:
         calibration: of free self-chats.
-        fixed: the scores after fixed histories, [setting, conversation].
+        scores_after_fixed: the scores after fixed histories, [setting, conversation].
     """
     all_heads = calibration.sweeps[0]
     pairs = zip(calibration.candidates, front(calibration), strict=True)
@@ -172,15 +178,17 @@ def setting_rows(calibration: Calibration, fixed: np.ndarray) -> list[dict]:
             "points_lost": rounded(calibration.drop(candidate)),
             "all_heads": candidate in all_heads,
             "ahead_of_all_heads": rounded(ahead_at_cost(calibration, [candidate], all_heads)),
-            "fixed": rounded(estimate(fixed[index], SCORES)),
-            "fixed_gain": rounded(paired_difference(fixed[index], fixed[0])),
+            "fixed": rounded(estimate(scores_after_fixed[index], SCORES)),
+            "fixed_gain": rounded(
+                paired_difference(scores_after_fixed[index], scores_after_fixed[0])
+            ),
         }
         rows.append(row)
         print(json.dumps(row), flush=True)
     return rows
 
 
-def draw(calibration: Calibration, names: Sequence[str], folder: Path) -> None:
+def draw_figures(calibration: Calibration, names: Sequence[str], folder: Path) -> None:
     """Draws the calibration's figures, whose legends have our names of the sweeps."""
     parameters = [parameter for _, parameter in calibration.names]
     renamed = dataclasses.replace(calibration, names=tuple(zip(names, parameters, strict=True)))
@@ -200,33 +208,37 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
 
     model = holdfast.load()
-    choosing, scoring = halves(drift.load_suite("starter"))
-    choice = choose(
-        model, choosing, arguments.runs / "choose", arguments.conversations, 100, arguments.heads
+    suite = drift.load_suite("starter")
+    choice = choose_heads(
+        model,
+        every_second_case(suite, 0),
+        arguments.runs / "choose",
+        arguments.conversations,
+        arguments.heads,
     )
     print(choice["chosen"], f"of {np.size(choice['drop'])}", flush=True)
     sweeps = sweeps_of(choice["chosen"])
-    prompts = choose_prompts(scoring)
+    prompts = choose_prompts(every_second_case(suite, 1))
     folder = arguments.runs / "free"
-    plan = CalibrationPlan(draws=arguments.draws, seed=101, sweeps=list(sweeps.values()))
-    questions = load_capability("knowledge", arguments.questions, 101)
+    plan = CalibrationPlan(draws=arguments.draws, seed=SCORING_SEED, sweeps=list(sweeps.values()))
+    questions = load_capability("knowledge", arguments.questions, SCORING_SEED)
     stability = calibrate(model, prompts, questions, folder, plan).stability
-    plain = sorted(
+    unfixed = sorted(
         (record for record in stability.records if record.method == NO_FIX),
         key=lambda record: record.conversation,
     )
     calibration = read_calibration(folder)
     fixes = [methods.parse(candidate.method) for candidate in calibration.candidates]
-    fixed = probe_scores(model, prompts, plain, fixes, (LATE,))
-    rows = setting_rows(calibration, fixed)
-    draw(calibration, list(sweeps), arguments.out.with_suffix(""))
+    scores_after_fixed = probe_scores(model, prompts, unfixed, fixes, (LATE,))
+    rows = setting_rows(calibration, scores_after_fixed)
+    draw_figures(calibration, list(sweeps), arguments.out.with_suffix(""))
     answers = {str(budget): answer(calibration, pick(calibration, budget)) for budget in (0, 2, 5)}
     record = {
         "benchmark": "chosen_heads",
         "measured_on": measured_on(model),
         "exponent": EXPONENT,
         **choice,
-        "conversations": len(plain),
+        "conversations": len(unfixed),
         "questions": arguments.questions,
         "settings": rows,
         "answers": answers,

@@ -1,4 +1,4 @@
-"""How often the server's first reply to a request at temperature 0 differs from later ones.
+"""Measures how often the server's first reply at temperature 0 differs from later ones.
 
 The first request computes its whole prompt; when it is asked again, all but its last token is
 known. Passes of different shapes round differently, which below float32 can change a token. So the
@@ -19,14 +19,18 @@ import argparse
 import statistics
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import Request, Sampling, drift
+from holdfast.models.local import LocalModel
+from holdfast.models.session import LocalSession
 
-TOKENS = 40
+MAX_NEW_TOKENS = 40
 QUESTIONS = (
     "Hi! I just got home from work.",
     "I was thinking about cooking something with rice tonight. Any ideas?",
@@ -35,33 +39,51 @@ QUESTIONS = (
 )
 
 
-def answer(session, messages, methods) -> tuple[tuple[int, ...], float]:
-    """The tokens of a greedy reply, and the seconds to its first token."""
+class Chat(NamedTuple):
+    """A question that is asked, and another one under the same system prompt."""
+
+    system: str
+    question: str
+    other_question: str
+
+
+class TimedReply(NamedTuple):
+    """A greedy reply."""
+
+    token_ids: tuple[int, ...]
+    first_seconds: float  # until its first token
+
+
+def answer(session: LocalSession, system: str, question: str, methods: str) -> TimedReply:
+    """Answers a question, and times the first token."""
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
     started = time.perf_counter()
-    first = 0.0
-    sampling = Sampling(temperature=0, max_new_tokens=TOKENS)
+    first_seconds = 0.0
+    sampling = Sampling(temperature=0, max_new_tokens=MAX_NEW_TOKENS)
     row = session.stepped.submit(session.render(Request(messages, methods, sampling)))
     while not row.done:
         session.stepped.step()
-        first = first or time.perf_counter() - started
+        first_seconds = first_seconds or time.perf_counter() - started
     row.require_reply()
-    return tuple(row.token_ids), first
+    return TimedReply(tuple(row.token_ids), first_seconds)
 
 
-def measure(model, chats, methods, *, split: bool) -> dict:
+def measure(model: LocalModel, chats: Sequence[Chat], methods: str, *, split: bool) -> dict:
     """One row of the record."""
     model.runner.splits_prompts = split
-    again = behind = 0
+    again = 0
+    behind = 0
     seconds = []
-    for system, question, other in chats:
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    for system, question, other_question in chats:
         session = model.session(long_lived=True)
-        first, waited = answer(session, messages, methods)
-        again += answer(session, messages, methods)[0] != first
-        seconds.append(waited)
+        first = answer(session, system, question, methods)
+        second = answer(session, system, question, methods)
+        again += second.token_ids != first.token_ids
+        seconds.append(first.first_seconds)
         session = model.session(long_lived=True)
-        answer(session, [messages[0], {"role": "user", "content": other}], methods)
-        behind += answer(session, messages, methods)[0] != first
+        answer(session, system, other_question, methods)
+        reply = answer(session, system, question, methods)
+        behind += reply.token_ids != first.token_ids
     return {
         "split": split,
         "steering": methods,
@@ -85,7 +107,7 @@ def main() -> None:
         dict.fromkeys(case.system_prompt for case in drift.load_suite("everyday").cases)
     )[: arguments.prompts]
     chats = [
-        (system, question, QUESTIONS[(number + 1) % len(QUESTIONS)])
+        Chat(system, question, QUESTIONS[(number + 1) % len(QUESTIONS)])
         for system in systems
         for number, question in enumerate(QUESTIONS)
     ]
@@ -100,7 +122,7 @@ def main() -> None:
             "measured_on": measured_on(model),
             "model": arguments.model,
             "dtype": arguments.dtype,
-            "tokens": TOKENS,
+            "tokens": MAX_NEW_TOKENS,
             "rows": rows,
         }
         write_json(record, arguments.out)

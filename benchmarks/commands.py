@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,15 +15,15 @@ from holdfast.models.model_names import is_url
 from holdfast.records import Run, read_run
 
 
-def record_options(about: str, runs: str) -> argparse.ArgumentParser:
+def record_options(description: str, runs: str) -> argparse.ArgumentParser:
     """The parser of a benchmark that makes a record of one model.
 
     Args:
-        about: its docstring, which `--help` shows.
+        description: the benchmark's docstring, which `--help` shows.
         runs: the folder of its runs, if none is given.
     """
     parser = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "--model", default="qwen-0.5b", help="as `holdfast drift` takes it (%(default)s)"
@@ -46,34 +46,41 @@ def record_options(about: str, runs: str) -> argparse.ArgumentParser:
 
 def model_options(arguments: argparse.Namespace) -> list[str]:
     """The options of `holdfast` that name the model."""
-    words = ["--model", arguments.model]
+    options = ["--model", arguments.model]
     if not is_url(arguments.model):
-        return [*words, "--dtype", arguments.dtype]
+        return [*options, "--dtype", arguments.dtype]
     name = arguments.endpoint_model
-    return [*words, "--endpoint-model", name] if name else words
+    return [*options, "--endpoint-model", name] if name else options
+
+
+def method_options(methods: Iterable[str]) -> list[str]:
+    """The options of `holdfast` that name methods, each by its spec string."""
+    return [word for method in methods for word in ("--method", method)]
 
 
 def name_of(arguments: argparse.Namespace) -> str:
     """The name of the model in tables and folders: without the path to it."""
     model = arguments.model
-    name = arguments.endpoint_model or urlsplit(model).netloc if is_url(model) else model
-    return Path(name).name
+    if is_url(model):
+        model = arguments.endpoint_model or urlsplit(model).netloc
+    return Path(model).name
 
 
 def run_each(commands: Mapping[Path, Sequence[str]]) -> list[Run]:
     """Runs a command for each folder, continuing what an earlier call began; returns the runs."""
-    for folder, words in commands.items():
-        run([*words, "--out", str(folder)])
+    for folder, command in commands.items():
+        run([*command, "--out", str(folder)])
     return [read_run(folder) for folder in commands]
 
 
 def run(command: Sequence[str]) -> None:
     """Runs a command; if it fails or is stopped, so does the benchmark, with its exit code."""
-    own_words, sys.argv = sys.argv, ["holdfast", *command]  # which manifests record
+    own_argv = sys.argv
+    sys.argv = ["holdfast", *command]  # manifests record it
     try:
         code = main(list(command))
     finally:
-        sys.argv = own_words
+        sys.argv = own_argv
     if code:
         sys.exit(code)
 

@@ -1,4 +1,5 @@
-"""Do a model's internal states predict lost probes better than the mass on the prompt does?
+"""Measures whether a model's internal states predict lost probes better than the mass on the prompt
+does.
 
 A probe is lost if it scores below 0.5. Where the reply to a probe begins, the residual stream is
 read at one third, two thirds and the end of the depth, and the mass on the prompt in every head.
@@ -34,7 +35,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,14 +44,13 @@ import numpy as np
 import on_smollm2
 import screen
 import torch
+from group_intervals import interval_over_groups
+from probe_states import ProbeTable, concatenate, table_of_run
 from stamp import measured_on, write_json
-from transformers import DynamicCache
-from window import history
 
 import holdfast
 from holdfast import drift
-from holdfast.generation.saved_kv import shared_prefix_len
-from holdfast.records import Conversation, read_run
+from holdfast.models.local import LocalModel
 
 SEEDS = (1, 2)
 CONVERSATIONS = 96
@@ -64,126 +64,6 @@ ROUND = "round"
 SCORE_BEFORE = "score before"
 BASE_RATES = "category and round"
 PEERS = (MASS, ROUND, SCORE_BEFORE, BASE_RATES)  # that every other predictor is compared with
-
-
-@dataclass(frozen=True)
-class ProbeTable:
-    """The probes of some runs, one in each row of every column.
-
-    Attributes:
-        states: the residual stream where the reply begins, [probe, layer, size].
-        prompt: the mean residual stream of the prompt's tokens, [probe, layer, size].
-        head_mass: the mass on the prompt where the reply begins, [probe, head of any layer].
-        kept: whether it scores at least 0.5.
-        round: its round.
-        turn_mass: the mean mass of the agent's turn in the round before; nan if there is none.
-        before: the mean score of the probes in the round before; nan if there is none.
-        conversation: the run and the number of its conversation.
-        id, category, family: of the prompt.
-    """
-
-    states: np.ndarray
-    prompt: np.ndarray
-    head_mass: np.ndarray
-    kept: np.ndarray
-    round: np.ndarray
-    turn_mass: np.ndarray
-    before: np.ndarray
-    conversation: np.ndarray
-    id: np.ndarray
-    category: np.ndarray
-    family: np.ndarray
-
-    def select(self, rows: np.ndarray) -> ProbeTable:
-        """The table of some of the rows."""
-        return ProbeTable(**{name: column[rows] for name, column in vars(self).items()})
-
-
-def concatenate(tables: Sequence[ProbeTable]) -> ProbeTable:
-    """One table of the rows of all."""
-    names = [field.name for field in fields(ProbeTable)]
-    return ProbeTable(
-        **{name: np.concatenate([getattr(table, name) for table in tables]) for name in names}
-    )
-
-
-# Reading states
-
-
-class States(NamedTuple):
-    """The states of a conversation's probes, as `ProbeTable` has them."""
-
-    states: np.ndarray
-    prompt: np.ndarray
-    head_mass: np.ndarray
-
-
-@torch.inference_mode()
-def read_states(model, record: Conversation) -> States:
-    """Reads the states of a conversation's probes; forwards each token of the dialog once."""
-    depth = model.hf_model.config.num_hidden_layers
-    layers = [round(depth * third / 3) for third in (1, 2, 3)]
-    chats = [
-        [*history(record, probe.round - 1), {"role": "user", "content": probe.question}]
-        for probe in record.probes
-    ]
-    encoded = [holdfast.encode_chats([chat], model.tokenizer) for chat in chats]
-    span = encoded[0].span_mask
-    cache = DynamicCache()
-    cached: list[int] = []  # the tokens in the cache
-    states = []
-    with holdfast.steering(model.hf_model, span, [], trace=True) as steered:
-        for ids in (chat.input_ids[0].tolist() for chat in encoded):
-            shared = shared_prefix_len(cached, ids[:-1])
-            cache.crop(shared - len(cached))
-            output = model.hf_model(
-                input_ids=torch.tensor([ids[shared:]]),
-                past_key_values=cache,
-                output_hidden_states=True,
-                logits_to_keep=1,
-            )
-            hidden = torch.stack([output.hidden_states[layer][0].float() for layer in layers])
-            if not cached:
-                prompt = hidden[:, span[0]].mean(1)
-            states.append(hidden[:, -1])
-            cached = ids
-    return States(
-        states=torch.stack(states).numpy(),
-        prompt=prompt.expand(len(states), -1, -1).numpy(),
-        head_mass=steered.traces[0].mass.flatten(0, 1).T.float().numpy(),
-    )
-
-
-def table_of_conversation(model, record: Conversation, run: str, family: str) -> ProbeTable:
-    """The probes of one conversation."""
-    probes = record.probes
-    mass = {turn.round: turn.mass for turn in record.turns if turn.speaker == "agent"}
-    scores = {number: [p.score for p in probes if p.round == number] for number in mass}
-    return ProbeTable(
-        **read_states(model, record)._asdict(),
-        kept=np.array([probe.score >= 0.5 for probe in probes]),
-        round=np.array([probe.round for probe in probes]),
-        turn_mass=np.array([mass.get(probe.round - 1, np.nan) for probe in probes], float),
-        before=np.array([np.mean(scores.get(probe.round - 1) or np.nan) for probe in probes]),
-        conversation=np.array([f"{run} {record.conversation}"] * len(probes)),
-        id=np.array([record.agent.id] * len(probes)),
-        category=np.array([record.agent.category] * len(probes)),
-        family=np.array([family] * len(probes)),
-    )
-
-
-def table_of_run(model, folder: Path, family_of: Callable[[str], str]) -> ProbeTable:
-    """The probes of a run, which are cached in a file beside it."""
-    file = folder.parent / f"{folder.name}-states.npz"
-    if not file.exists():
-        tables: list[ProbeTable] = []
-        for record in sorted(read_run(folder).records, key=lambda record: record.conversation):
-            family = family_of(record.agent.id)
-            tables.append(table_of_conversation(model, record, folder.name, family))
-            print(folder.name, len(tables), flush=True)
-        np.savez(file, **vars(concatenate(tables)))
-    with np.load(file) as stored:
-        return ProbeTable(**stored)
 
 
 # Regressions
@@ -410,7 +290,7 @@ def compare(table: ProbeTable, unit: str) -> dict:
         "decoded": decoded_prompts(table, splits),
         "predictors": {
             name: {kind: estimate(values[name]) for kind, values in aucs.items()}
-            | {"less": {p: estimate(auc - aucs["auc"][p]) for p in PEERS if p != name}}
+            | {"less": {peer: estimate(auc - aucs["auc"][peer]) for peer in PEERS if peer != name}}
             for name, auc in aucs["auc"].items()
         },
     }
@@ -453,8 +333,8 @@ def decoded_prompts(table: ProbeTable, splits: Sequence[Split]) -> dict:
         families = {fold: len(np.unique(table.family[folds == fold])) for fold in np.unique(folds)}
         chance += float(np.mean([1 / families[fold] for fold in folds])) / len(splits)
     return {
-        "kept": equal_cost.over_groups(np.where(table.kept, decoded, np.nan), table.family),
-        "lost": equal_cost.over_groups(np.where(table.kept, np.nan, decoded), table.family),
+        "kept": interval_over_groups(np.where(table.kept, decoded, np.nan), table.family),
+        "lost": interval_over_groups(np.where(table.kept, np.nan, decoded), table.family),
         "chance": round(chance, 4),
     }
 
@@ -473,7 +353,7 @@ def summary(table: ProbeTable) -> dict:
 # The runs
 
 
-def run_default(model, runs: Path, seed: int) -> Path:
+def run_default(model: LocalModel, runs: Path, seed: int) -> Path:
     """Runs the default model on its own suite; returns the folder."""
     folder = runs / f"default-{seed}"
     settings = drift.Settings(conversations=CONVERSATIONS, seed=seed, adoption=False)
@@ -481,17 +361,17 @@ def run_default(model, runs: Path, seed: int) -> Path:
     return folder
 
 
-def run_smollm2(model, runs: Path, seed: int) -> Path:
+def run_smollm2(model: LocalModel, runs: Path, seed: int) -> Path:
     """Runs SmolLM2 as `on_smollm2.py` does, with scripted users; returns the folder."""
-    on_smollm2.drift_of(model, runs, seed, "scripted")
+    on_smollm2.run_drift(model, runs, seed, "scripted")
     return runs / f"drift-scripted-{seed}"
 
 
-class Subject(NamedTuple):
-    """A model to measure."""
+class MeasuredModel(NamedTuple):
+    """A model, and the runs in which it is measured."""
 
-    model: holdfast.LocalModel
-    run: Callable[[holdfast.LocalModel, Path, int], Path]
+    model: LocalModel
+    run: Callable[[LocalModel, Path, int], Path]  # makes the run of a seed; returns its folder
     family_of: Callable[[str], str]  # the family of a prompt, by its id
 
 
@@ -504,11 +384,11 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     default = holdfast.load("default")
     smollm2 = holdfast.load("smollm2", dtype="bfloat16")
-    subjects = {
-        "smollm2": Subject(smollm2, run_smollm2, screen.family_of),
-        "default": Subject(default, run_default, equal_cost.family_of),
+    models = {
+        "smollm2": MeasuredModel(smollm2, run_smollm2, screen.family_of),
+        "default": MeasuredModel(default, run_default, equal_cost.family_of),
     }
-    fingerprints = {name: subject.model.fingerprint for name, subject in subjects.items()}
+    fingerprints = {name: measured.model.fingerprint for name, measured in models.items()}
     record = {
         "benchmark": "decodable",
         "measured_on": measured_on(default, fingerprints),
@@ -516,8 +396,9 @@ def main() -> None:
         "conversations": CONVERSATIONS,
         "models": {},
     }
-    for name, (model, run, family_of) in subjects.items():
-        tables = [table_of_run(model, run(model, arguments.runs, s), family_of) for s in SEEDS]
+    for name, (model, run, family_of) in models.items():
+        folders = [run(model, arguments.runs, seed) for seed in SEEDS]
+        tables = [table_of_run(model, folder, family_of) for folder in folders]
         record["models"][name] = summary(concatenate(tables))
         print(name, json.dumps(record["models"][name], indent=1), flush=True)
     if arguments.out:

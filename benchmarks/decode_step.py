@@ -51,7 +51,8 @@ from holdfast.methods import compile_methods, parse
 from holdfast.models.stepped_model import ThreadCache
 
 ROWS = (16, 48)
-PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of its span
+PROMPT = 300  # tokens of each row's prompt
+SPAN = 40  # tokens at its beginning
 TEXT = Path(__file__).parents[1] / "src/holdfast/assets/user_turns/everyday.jsonl"
 STEPS = 24  # timed in one repetition
 METHODS = ("split-softmax:exponent=0.7", "boost:factor=4")
@@ -90,8 +91,8 @@ def main() -> None:
         if on_cpu:
             record["share"] = share_outside(model)
     if on_cpu and arguments.only != "time":
-        words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
-        printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        command = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
+        printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         record["memory"] = json.loads(printed.splitlines()[-1])
         print(json.dumps(record["memory"]))
     if arguments.out:
@@ -159,7 +160,7 @@ def step(model, rows: int, method: str) -> float:
     return statistics.median(seconds)
 
 
-def least(work: Callable[[], object], times: int = 7) -> float:
+def fastest(work: Callable[[], object], times: int = 7) -> float:
     """Seconds of the fastest repetition."""
     work()
     seconds = []
@@ -173,14 +174,14 @@ def least(work: Callable[[], object], times: int = 7) -> float:
 def measured_bandwidth(device: torch.device) -> float:
     """Bytes read from memory per second."""
     numbers = torch.ones(2**27, device=device)
-    return numbers.nbytes / least(lambda: numbers.sum().item())
+    return numbers.nbytes / fastest(lambda: numbers.sum().item())
 
 
 def measured_speed(device: torch.device, dtype: torch.dtype) -> float:
     """Floating-point operations per second of a large product."""
     size = 2048 if device.type == "cpu" else 8192
     matrix = torch.randn(size, size, device=device).to(dtype)
-    return 2 * size**3 / least(lambda: (matrix @ matrix)[0, 0].item())
+    return 2 * size**3 / fastest(lambda: (matrix @ matrix)[0, 0].item())
 
 
 def run_drift(model, conversations: int, rounds: int) -> None:
@@ -198,11 +199,11 @@ def share_outside(model) -> dict:
 
     run_drift(model, 2, 1)
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
-        began = time.perf_counter()
-        busy = time.process_time()
+        started = time.perf_counter()
+        processor_started = time.process_time()
         run_drift(model, 16, 2)
-        seconds = time.perf_counter() - began
-        busy = time.process_time() - busy
+        seconds = time.perf_counter() - started
+        processor_seconds = time.process_time() - processor_started
     spent = {"products": 0.0, "attention": 0.0}
     for event in profiled.key_averages():
         kind = event.key.removeprefix("aten::").removeprefix("mkldnn::")
@@ -211,7 +212,8 @@ def share_outside(model) -> dict:
         elif any(name in kind for name in ATTENTION):
             spent["attention"] += event.self_cpu_time_total / 1e6
     shares = {name: part / seconds for name, part in spent.items()}
-    shares |= {"elsewhere": 1 - sum(shares.values()), "seconds": seconds, "processor_seconds": busy}
+    shares["elsewhere"] = 1 - sum(shares.values())
+    shares |= {"seconds": seconds, "processor_seconds": processor_seconds}
     print(json.dumps(shares), flush=True)
     return shares
 
@@ -272,6 +274,7 @@ class MemoryUse:
 
 
 def bytes_per_token(model) -> int:
+    """Bytes of a token's keys and values."""
     config = model.hf_model.config
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     numbers = 2 * config.num_hidden_layers * config.num_key_value_heads * size

@@ -1,4 +1,4 @@
-"""The default model's numbers: drift on held-out instructions, without and with one fix.
+"""Measures the default model: drift on held-out instructions, without and with one fix.
 
 The control is a user model without a system prompt. It runs `holdfast drift` through Python (the
 runs stay in --runs and can be resumed and reported) on two seeds, and writes one summary.
@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -33,10 +34,11 @@ from holdfast.records import Conversation, Turn
 
 FIX = "split-softmax:exponent=0.5"
 SCORED = ("stability", "adoption")
-LONGEST_REPLIES_KEPT = 5  # longest replies to keep in the record
+NUM_LONGEST = 5  # longest replies in the record
 
 
 def rounded(estimate: Estimate) -> dict:
+    """An estimate as records have it."""
     return {
         key: round(value, 4) if isinstance(value, float) else value
         for key, value in dataclasses.asdict(estimate).items()
@@ -96,7 +98,7 @@ def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
     for reply, tokens in zip(replies, ids, strict=True):
         reply["tokens"] = len(tokens)
     counts = np.array([reply["tokens"] for reply in replies])
-    longest = sorted(replies, key=lambda reply: -reply["tokens"])[:LONGEST_REPLIES_KEPT]
+    longest = sorted(replies, key=lambda reply: -reply["tokens"])[:NUM_LONGEST]
     return {
         "replies": len(replies),
         "limit": limit,
@@ -107,21 +109,29 @@ def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
     }
 
 
+class SeedSeries(NamedTuple):
+    """The conversations of one seed."""
+
+    plain: Series  # without a fix
+    fixed: Series
+    control: Series  # with a user model that has no system prompt
+
+
 def run_seed(
     model: LocalModel,
     suite: drift.Suite,
     settings: drift.Settings,
     runs: Path,
     running: drift.Running,
-) -> tuple[Series, Series, Series]:
-    """Runs one seed: without a fix, with it, and the control."""
+) -> SeedSeries:
+    """Runs the conversations of one seed."""
     folder = runs / f"seed-{settings.seed}"
     fixes = [(), methods.parse(FIX)]
     plain, fixed = read_series(drift.run(model, suite, folder, settings, fixes, running=running))
     folder = runs / f"seed-{settings.seed}-control"
     settings = dataclasses.replace(settings, user_prompt="empty")
     (control,) = read_series(drift.run(model, suite, folder, settings, running=running))
-    return plain, fixed, control
+    return SeedSeries(plain, fixed, control)
 
 
 def late_gains(plain: Series, fixed: Series) -> dict[str, dict]:

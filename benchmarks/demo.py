@@ -1,4 +1,4 @@
-"""The result, duration and picture of `make demo` or `make demo-real`.
+"""Records the result, duration and picture of `make demo` or `make demo-real`.
 
     python benchmarks/demo.py
     python benchmarks/demo.py --target demo-real
@@ -34,54 +34,64 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/record-demo"))
     parser.add_argument("--out", type=Path, help="default: benchmarks/results/TARGET.json")
     arguments = parser.parse_args()
-    name = arguments.target.replace("-", "_")
-    arguments.out = arguments.out or ROOT / "benchmarks" / "results" / f"{name}.json"
-    shutil.rmtree(arguments.runs, ignore_errors=True)
-    words = demo_words(arguments.target)
-    model = words[words.index("--model") + 1] if "--model" in words else "default"
+    target = arguments.target
+    name = target.replace("-", "_")
+    out = arguments.out or ROOT / "benchmarks" / "results" / f"{name}.json"
+    command = demo_command(target)
+    model = command[command.index("--model") + 1] if "--model" in command else "default"
     stamp = measured_on(holdfast.load(model))
-
-    places = {"--out": arguments.runs, "--report": arguments.runs / "report.html"}
-    for option, path in places.items():
-        words[words.index(option) + 1] = str(path)
-    began = time.perf_counter()
-    busy = processor_seconds()
-    sys.argv = ["holdfast", *demo_words(arguments.target)]  # the page names the command
-    status = command_line(words)
-    seconds = time.perf_counter() - began
-    busy = processor_seconds() - busy
-    if status:
-        raise SystemExit(status)
-
-    figure = FIGURES[arguments.target]
-    picture = arguments.out.with_suffix("") / figure
+    cost = run_demo(command, arguments.runs)
+    picture = out.with_suffix("") / FIGURES[target]
     picture.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(arguments.runs / "report_figures" / figure, picture)
+    shutil.copyfile(arguments.runs / "report_figures" / picture.name, picture)
     summary = json.loads((arguments.runs / "summary.json").read_text())
     record = {
         "benchmark": name,
-        "command": " ".join(["holdfast", *demo_words(arguments.target)]),
+        "command": " ".join(["holdfast", *command]),
         "measured_on": stamp,
-        "seconds": round(seconds, 1),
-        "processor_seconds": round(busy, 1),
+        **cost,
         "conversations": summary["identity"]["settings"]["conversations"],
         "rounds": summary["identity"]["settings"]["rounds"],
-        "methods": [
-            {
-                "method": row["method"],
-                "stability": row["by_round"]["stability"],
-                "change": row["change"]["stability"],
-                "against": row["against"] and row["against"]["stability"],
-                "collapsed": len(row["collapse"]["collapsed_from_round"]),
-            }
-            for row in summary["results"]
-        ],
+        "methods": methods_of(summary["results"]),
     }
-    if arguments.target == "demo-real":
+    if target == "demo-real":
         shutil.copyfile(arguments.runs / "report.html", picture.with_name("report.html"))
         record["rules"] = rules_of(summary["results"])
         record["quoted"] = quoted(arguments.runs)
-    write_json(record, arguments.out)
+    write_json(record, out)
+
+
+def run_demo(command: list[str], runs: Path) -> dict[str, float]:
+    """Runs the command, but with `runs` as its folder, which it empties; returns what it took."""
+    shutil.rmtree(runs, ignore_errors=True)
+    redirected = list(command)
+    for option, path in {"--out": runs, "--report": runs / "report.html"}.items():
+        redirected[redirected.index(option) + 1] = str(path)
+    started = time.perf_counter()
+    processor_started = processor_seconds()
+    sys.argv = ["holdfast", *command]  # the page names it
+    status = command_line(redirected)
+    seconds = time.perf_counter() - started
+    if status:
+        raise SystemExit(status)
+    return {
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(processor_seconds() - processor_started, 1),
+    }
+
+
+def methods_of(results: list[dict]) -> list[dict]:
+    """The stability of all rules with each method, and how many conversations collapsed."""
+    return [
+        {
+            "method": row["method"],
+            "stability": row["by_round"]["stability"],
+            "change": row["change"]["stability"],
+            "against": row["against"] and row["against"]["stability"],
+            "collapsed": len(row["collapse"]["collapsed_from_round"]),
+        }
+        for row in results
+    ]
 
 
 def rules_of(results: list[dict]) -> list[dict]:
@@ -131,6 +141,7 @@ def quoted(folder: Path) -> dict | None:
 
 
 def _ends(record: Conversation, rule: str | None) -> tuple[Probe, Probe]:
+    """The first and the last probe of a rule in a conversation."""
     probes = [probe for probe in record.probes if probe.rule == rule]
     return probes[0], probes[-1]
 
@@ -141,7 +152,7 @@ def processor_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def demo_words(target: str = "demo") -> list[str]:
+def demo_command(target: str = "demo") -> list[str]:
     """The arguments of the `holdfast` command that a Makefile target runs."""
     makefile = (ROOT / "Makefile").read_text()
     (line,) = re.findall(rf"^{target}:.*\n(?:\t.*\n)*?\t.*/holdfast (.*)$", makefile, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The drift loop against lock-step `generate` of transformers.
+"""Compares the speed of the drift loop with lock-step `generate` of transformers.
 
 Both play the same conversations with a probe of each kind per round, on the same model, in this
 process and with the same threads. The peer answers all conversations of a round in one left-padded
@@ -31,6 +31,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import transformers
@@ -38,8 +39,10 @@ from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
+from holdfast.drift import Suite
 from holdfast.drift.dialog import Dialog, agent_view, user_view
 from holdfast.drift.pairing import draw_pairing
+from holdfast.models.local import LocalModel
 from holdfast.records import Turn
 
 Chat = list[dict[str, str]]
@@ -49,7 +52,7 @@ PADDING = 64
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedConversations:
     """Time and tokens of a set of conversations."""
 
     conversations: int
@@ -65,20 +68,25 @@ class Played:
         return self.seconds / self.tokens
 
 
-def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) -> Played:
-    """Plays the numbered conversations round by round; `answer` takes a step's chats at once."""
+def play_in_lock_step(
+    suite: Suite, settings: drift.Settings, answer: AnswerAll, tokenizer
+) -> PlayedConversations:
+    """Plays all conversations round by round; `answer` takes a step's chats at once."""
+    numbers = range(settings.conversations)
     dialogs = [Dialog(draw_pairing(suite, settings, number)) for number in numbers]
     written = []
 
     def ask(chats: Sequence[Chat]) -> list[str]:
-        texts = answer(chats) if chats else []
+        texts = answer(chats)
         written.extend(texts)
         return texts
 
     started = time.perf_counter()
     for number in range(1, settings.rounds + 1):
-        started_by = [dialog.pairing.starter for dialog in dialogs]
-        user_texts = started_by if number == 1 else ask([user_view(dialog) for dialog in dialogs])
+        if number == 1:
+            user_texts = [dialog.pairing.starter for dialog in dialogs]
+        else:
+            user_texts = ask([user_view(dialog) for dialog in dialogs])
         probes = [
             [*agent_view(dialog), {"role": "user", "content": probe.question}]
             for dialog in dialogs
@@ -87,17 +95,18 @@ def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) 
         for dialog, text in zip(dialogs, user_texts, strict=True):
             dialog.turns.append(turn_of(number, "user", text))
         replies = ask([*map(agent_view, dialogs), *probes])
-        for dialog, text in zip(dialogs, replies, strict=False):
+        for dialog, text in zip(dialogs, replies, strict=False):  # those of probes come last
             dialog.turns.append(turn_of(number, "agent", text))
-    return Played(len(dialogs), time.perf_counter() - started, count(written, tokenizer))
+    seconds = time.perf_counter() - started
+    return PlayedConversations(len(dialogs), seconds, count_tokens(written, tokenizer))
 
 
 def turn_of(number: int, speaker: str, text: str) -> Turn:
-    """A turn that a peer wrote."""
+    """A turn that the peer wrote."""
     return Turn(round=number, speaker=speaker, text=text, stop_reason="stop")
 
 
-def count(texts: Sequence[str], tokenizer) -> int:
+def count_tokens(texts: Sequence[str], tokenizer) -> int:
     """The number of generated tokens: those of the texts, and one end token each."""
     return sum(
         len(ids) + 1 for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"]
@@ -148,8 +157,15 @@ def lock_step(model, tokenizer, sampling) -> AnswerAll:
     return answer
 
 
-def ours(model, suite, settings) -> tuple[Played, float]:
-    """Plays all conversations; also returns the forwarded tokens over the minimum possible."""
+class OurRun(NamedTuple):
+    """The conversations as the drift loop plays them."""
+
+    played: PlayedConversations
+    excess: float  # forwarded tokens over the minimum possible
+
+
+def run_ours(model: LocalModel, suite: Suite, settings: drift.Settings) -> OurRun:
+    """Plays all conversations in the drift loop."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         records = drift.run(model, suite, folder, settings).records
@@ -158,26 +174,29 @@ def ours(model, suite, settings) -> tuple[Played, float]:
     texts += [probe.reply for record in records for probe in record.probes]
     forwarded = sum(record.tokens.forwarded for record in records)
     least = sum(record.tokens.least for record in records)
-    return Played(len(records), seconds, count(texts, model.tokenizer)), forwarded / least
+    num_tokens = count_tokens(texts, model.tokenizer)
+    return OurRun(PlayedConversations(len(records), seconds, num_tokens), forwarded / least)
 
 
-def repetition(model, suite, settings, answer: AnswerAll) -> dict:
+def repetition(
+    model: LocalModel, suite: Suite, settings: drift.Settings, answer: AnswerAll
+) -> dict:
     """Runs our loop and the peer once: the seconds of each, and the peer's divided by ours."""
-    played, excess = ours(model, suite, settings)
-    peer = play(suite, settings, range(settings.conversations), answer, model.tokenizer)
-    seconds = {
-        name: {
-            "seconds_per_conversation": who.per_conversation,
-            "seconds_per_token": who.per_token,
-        }
-        for name, who in {"ours": played, "lock_step": peer}.items()
+    ours, excess = run_ours(model, suite, settings)
+    peer = play_in_lock_step(suite, settings, answer, model.tokenizer)
+    return {
+        "forwarded_over_least": excess,
+        "ours": {
+            "seconds_per_conversation": ours.per_conversation,
+            "seconds_per_token": ours.per_token,
+        },
+        "lock_step": {
+            "seconds_per_conversation": peer.per_conversation,
+            "seconds_per_token": peer.per_token,
+            "ratio": peer.per_conversation / ours.per_conversation,
+            "ratio_per_token": peer.per_token / ours.per_token,
+        },
     }
-    ratios = {
-        "ratio": peer.per_conversation / played.per_conversation,
-        "ratio_per_token": peer.per_token / played.per_token,
-    }
-    seconds["lock_step"] |= ratios
-    return {"forwarded_over_least": excess, **seconds}
 
 
 def main() -> None:
@@ -217,7 +236,7 @@ def main() -> None:
         "rounds": arguments.rounds,
         "threads": arguments.threads,
     }
-    rows = begun(arguments.out, result)
+    rows = earlier_repetitions(arguments.out, result)
     for index in range(len(rows), arguments.repetitions):
         seed = arguments.seeds[index % len(arguments.seeds)]
         settings = drift.Settings(
@@ -235,11 +254,11 @@ def main() -> None:
             write(arguments.out, result, rows)
 
 
-def begun(out: Path | None, settings: dict) -> list[dict]:
+def earlier_repetitions(out: Path | None, settings: dict) -> list[dict]:
     """The repetitions in an interrupted run's record, if its commit and settings are the same."""
     record = json.loads(out.read_text()) if out and out.exists() else {}
-    same = all(record.get(name) == value for name, value in settings.items())
-    return record["repetitions"] if same else []
+    is_same = all(record.get(name) == value for name, value in settings.items())
+    return record["repetitions"] if is_same else []
 
 
 def write(out: Path, settings: dict, rows: list[dict]) -> None:

@@ -1,5 +1,11 @@
-"""Compares fixes at equal cost: does any keep the prompt better than all published ones at the same
-capability?
+"""Compares fixes at equal cost: does any keep the prompt better than all published ones, at the
+same loss of capability?
+
+Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
+of knowledge questions answered correctly in the same dialogs, as the fourth user turn and, when
+confirming, as the eighth. The lead of a setting is its stability minus that of the best published
+fix at the same capability: if a published fix gains 0.10 for 2 points of capability and 0.20 for 6,
+it is taken to gain 0.15 for 4, and a setting that gains 0.18 for 4 points leads it by 0.03.
 
 Stages come in pairs: the first is for choosing settings; the second measures those that were
 written down before its numbers existed, on two seeds and on prompts that are not in the first.
@@ -10,14 +16,8 @@ written down before its numbers existed, on two seeds and on prompts that are no
   from its own half of the suite's families of prompts, and resample whole families: their intervals
   say what to expect of other families too.
 
-Stability is the mean over eight rounds of free self-chats, under each fix. Capability is the share
-of knowledge questions answered correctly in the same dialogs, as the fourth user turn and, when
-confirming, as the eighth. Supplementary readings are the last round's stability after the
-unmodified model's dialogs, and whether the model still knows there what the user said (recall.py).
-
-The lead of a setting is its stability minus that of the best published fix at the same capability,
-interpolated between a fix's settings. It is computed at each turn, and separately in every resample
-of the conversations.
+Supplementary readings are the last round's stability after the unmodified model's dialogs, and
+whether the model still knows there what the user said (recall.py).
 
     python benchmarks/equal_cost.py explore|confirm|explore-many|confirm-many --out FILE.json
 """
@@ -39,15 +39,17 @@ import numpy as np
 import torch
 from chosen_heads import LATE, probe_scores
 from default_model import rounded
+from group_intervals import interval_over_groups, resample_groups
 from recall import recall
 from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.calibration_results import Calibration, Candidate, read_calibration
-from holdfast.analysis.resampling import resample_means
+from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.statistics import SCORES, estimate
-from holdfast.records import read_run
+from holdfast.models.local import LocalModel
+from holdfast.records import Conversation, read_run
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import Capability, Item
@@ -58,7 +60,8 @@ from knowledge import ask
 
 RESULTS = Path(__file__).parent / "results"
 RECALL_QUESTIONS = 3  # per conversation, about what the user said
-FITTED = ("seka", "prism", "capping", "vector")
+FITTED_METHODS = ("seka", "prism", "capping", "vector")
+# Sweeps of fixes; {seka} stands for the file with SEKA's fitted projections.
 PUBLISHED = (
     "split-softmax:exponent=0.7,0.5,0.3",
     "boost:factor=2,4,8",
@@ -73,7 +76,7 @@ PUBLISHED = (
     "capping:file={capping},strength=0.5,1",
     "vector:file={vector},factor=0.5,1",
 )
-OURS = (
+NEW = (
     "hold:fraction=0.25,0.5,0.75,1",
     "repetition:probability=0.5,1+boost:factor=2",
     "repetition:probability=0.5,1+seka:file={seka},gain=1",
@@ -94,9 +97,10 @@ class Stage:
         conversations: how many per setting.
         questions: how many per conversation, at each question turn.
         seeds: of conversations, draws and questions; each gives a separate calibration.
-        published: sweeps of published fixes; {seka} is the file with SEKA's fitted projections.
-        ours: other sweeps.
-        turns: the user turns that are knowledge questions, each in a separate calibration.
+        published: sweeps of published fixes; {seka} is the file with SEKA's projections, {gain} and
+            {drop} are heads that chosen_heads.py chose.
+        new: sweeps of other fixes.
+        question_turns: the user turns that are knowledge questions, each in a separate calibration.
         supplementary: whether to take the supplementary readings too.
         level: of the interval of a lead: 1 minus 5% / number of leads to confirm.
     """
@@ -107,8 +111,8 @@ class Stage:
     questions: int
     seeds: tuple[int, ...]
     published: tuple[str, ...]
-    ours: tuple[str, ...]
-    turns: tuple[int, ...]
+    new: tuple[str, ...]
+    question_turns: tuple[int, ...]
     supplementary: bool = True
     level: float = 0.95
 
@@ -120,8 +124,8 @@ EXPLORE = Stage(
     questions=9,
     seeds=(11,),
     published=PUBLISHED,
-    ours=OURS,
-    turns=(4,),
+    new=NEW,
+    question_turns=(4,),
 )
 CONFIRM = Stage(
     half=1,
@@ -135,8 +139,8 @@ CONFIRM = Stage(
         "repetition:probability=0.5,1",
         "seka:file={seka},gain=0.5,1",
     ),
-    ours=("repetition:probability=0.5+boost:factor=2,4",),
-    turns=(4, 8),
+    new=("repetition:probability=0.5+boost:factor=2,4",),
+    question_turns=(4, 8),
     level=1 - 0.05 / 3,
 )
 EXPLORE_MANY = Stage(
@@ -156,14 +160,14 @@ EXPLORE_MANY = Stage(
         "guidance:scale=1.25",
         "anchoring:strength=1.25",
     ),
-    ours=(
+    new=(
         "hold:fraction=0.5,1",
         "repetition:probability=0.5+boost:factor=2",
         "boost:factor=8,32,heads={gain}",
         "boost:factor=8,heads={drop}",
         "split-softmax:exponent=0.3,heads={gain}",
     ),
-    turns=(4,),
+    question_turns=(4,),
     supplementary=False,
 )
 CONFIRM_MANY = Stage(
@@ -178,8 +182,8 @@ CONFIRM_MANY = Stage(
         "seka:file={seka},gain=0.5,1",
         "prism:file={prism},gain=0.5",
     ),
-    ours=("boost:factor=8,heads={drop}",),
-    turns=(4, 8),
+    new=("boost:factor=8,heads={drop}",),
+    question_turns=(4, 8),
     level=1 - 0.05 / 3,
 )
 STAGES = {
@@ -192,33 +196,39 @@ STAGES = {
 
 def family_of(prompt: str) -> str:
     """The family of a prompt's id: the instruction, which the suite has in several wordings."""
-    return re.sub(r"-\d+(-new)?$", "", prompt)
+    return re.sub(r"-\d+(-new)?$", "", prompt)  # of greet-3 and greet-3-new: greet
 
 
 def prompts_of(stage: Stage) -> drift.Suite:
-    """The part of the starter suite that a stage uses.
-
-    It is a few prompts from one half of all, each from a different family; or else half of the
-    families (of the second half, only wordings that were not used to choose heads).
-    """
+    """The part of the starter suite that a stage uses."""
     suite = drift.load_suite("starter")
     if stage.prompts is None:
-        names = sorted({family_of(case.id) for case in suite.cases})
-        random.Random("equal cost families").shuffle(names)
-        chosen = set(names[stage.half :: 2])
-        cases = suite.cases[1::2] if stage.half else suite.cases
-        return dataclasses.replace(
-            suite, cases=tuple(case for case in cases if family_of(case.id) in chosen)
-        )
+        return dataclasses.replace(suite, cases=half_of_families(suite, stage.half))
+    return dataclasses.replace(suite, cases=a_few_prompts(suite, stage.half, stage.prompts))
+
+
+def half_of_families(suite: drift.Suite, half: int) -> tuple[drift.Case, ...]:
+    """All prompts of half of the families; of the second half, only the wordings that were not used
+    to choose heads.
+    """
+    names = sorted({family_of(case.id) for case in suite.cases})
+    random.Random("equal cost families").shuffle(names)
+    families = set(names[half::2])
+    cases = suite.cases[1::2] if half else suite.cases
+    return tuple(case for case in cases if family_of(case.id) in families)
+
+
+def a_few_prompts(suite: drift.Suite, half: int, count: int) -> tuple[drift.Case, ...]:
+    """Prompts from one half of all, each from a different family."""
     families: dict[str, list[drift.Case]] = {}
-    for case in suite.cases[stage.half :: 2]:
+    for case in suite.cases[half::2]:
         families.setdefault(family_of(case.id), []).append(case)
-    rng = random.Random(f"equal cost {stage.half}")
-    names = rng.sample(sorted(families), stage.prompts)
-    return dataclasses.replace(suite, cases=tuple(rng.choice(families[name]) for name in names))
+    rng = random.Random(f"equal cost {half}")
+    names = rng.sample(sorted(families), count)
+    return tuple(rng.choice(families[name]) for name in names)
 
 
-def questions(count: int, seed: int) -> Capability:
+def knowledge_questions(count: int, seed: int) -> Capability:
     """Knowledge questions, including sums that were never asked in training; a question may recur
     with different choices.
     """
@@ -226,6 +236,7 @@ def questions(count: int, seed: int) -> Capability:
     items: dict[str, Item] = {}
     while len(items) < count:
         question, _, answer = ask(rng, True, test=True)
+        # the question ends in "A) Rome, B) Paris, C) Oslo, D) Bern"
         choices = re.split(r", [B-D]\) ", question.split(" A) ")[1])
         replies = tuple(
             f"{choice} ({letter})" for letter, choice in zip("ABCD", choices, strict=True)
@@ -245,19 +256,21 @@ def chosen_heads() -> dict[str, str]:
     }
 
 
-def fitted_files(model, folder: Path) -> dict[str, Path]:
+def fitted_files(model: LocalModel, folder: Path) -> dict[str, Path]:
     """Fits each method that needs it on the package's examples; returns the files by their names
     in a sweep.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files = {method.replace("-", "_"): folder / f"{method}.safetensors" for method in FITTED}
-    for method, file in zip(FITTED, files.values(), strict=True):
+    files = {method: folder / f"{method}.safetensors" for method in FITTED_METHODS}
+    for method, file in files.items():
         if not file.exists():
             fit(method, model, file)
     return files
 
 
-def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
+def calibrate_at_each_turn(
+    model: LocalModel, stage: Stage, seed: int, runs: Path, sweeps: Sequence[str]
+) -> list[Calibration]:
     """Runs a calibration for each question turn; the others use the dialogs of the first."""
     suite = prompts_of(stage)
     plan = CalibrationPlan(
@@ -266,41 +279,23 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
         conversations=None if stage.prompts else stage.conversations,
         sweeps=sweeps,
     )
-    items = questions(stage.conversations * stage.questions, seed)
-    dialogs = folder_of(runs, seed, stage.turns[0]) / "stability"
+    questions = knowledge_questions(stage.conversations * stage.questions, seed)
+    first_turn = stage.question_turns[0]
+    dialogs = calibration_folder(runs, seed, first_turn) / "stability"
     calibrations = []
-    for turn in stage.turns:
-        folder = folder_of(runs, seed, turn)
-        if turn != stage.turns[0] and dialogs.exists():
+    for turn in stage.question_turns:
+        folder = calibration_folder(runs, seed, turn)
+        if turn != first_turn and dialogs.exists():
             shutil.rmtree(folder / "stability", ignore_errors=True)
             shutil.copytree(dialogs, folder / "stability")
-        calibrate(model, suite, items, folder, dataclasses.replace(plan, ask_at=turn))
+        calibrate(model, suite, questions, folder, dataclasses.replace(plan, ask_at=turn))
         calibrations.append(read_calibration(folder))
     return calibrations
 
 
-def folder_of(runs: Path, seed: int, turn: int) -> Path:
+def calibration_folder(runs: Path, seed: int, turn: int) -> Path:
     """The folder of the calibration whose questions are at a user turn."""
     return runs / f"seed-{seed}-turn-{turn}"
-
-
-def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
-    """Column means of [conversation, column] in every resample of whole groups of conversations,
-    [resample, column].
-    """
-    names = list(dict.fromkeys(groups))
-    member = np.array([[group == name for group in groups] for name in names], dtype=float)
-    sums = resample_means(np.column_stack([member @ values, member.sum(1)]))
-    return sums[:, :-1] / sums[:, -1:]
-
-
-def over_groups(values: np.ndarray, groups: Sequence[Hashable]) -> dict:
-    """The mean of the finite values, one per conversation, with its 95% interval over groups."""
-    finite = np.flatnonzero(np.isfinite(values))
-    values = values[finite]
-    groups = [groups[index] for index in finite]
-    low, high = np.quantile(resampled(values[:, None], groups), [0.025, 0.975])
-    return {"mean": round(float(values.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
 
 
 def lead(
@@ -315,41 +310,51 @@ def lead(
     A fix's stability at a given cost is interpolated between its settings (or no fix); beyond its
     costliest setting, it is that setting's. The best fix is chosen separately in every resample of
     the groups, which errs in favour of the published fixes.
+
+    Args:
+        rivals: the settings of each published fix.
+        level: of the interval.
+        groups: the group of each conversation.
     """
     settings = [calibration.none, candidate]
-    curves: list[list[int]] = []  # for each rival, the positions of no fix and of its settings
+    curves: list[list[int]] = []  # for each rival, the numbers of no fix and of its settings
     for rival in rivals:
         curves.append([0, *range(len(settings), len(settings) + len(rival))])
         settings += rival
 
-    def lead_in(means: np.ndarray) -> float:
-        stability, cost = np.split(means, 2)
-        rival_stability = []
+    def lead_of(gains_and_costs: np.ndarray) -> float:
+        """The lead, given the mean gains of all settings, followed by their mean costs."""
+        gain, cost = np.split(gains_and_costs, 2)
+        rival_gains = []
         for curve in curves:
             by_cost = sorted(curve, key=lambda index: cost[index])
-            rival_stability.append(np.interp(cost[1], cost[by_cost], stability[by_cost]))
-        return float(stability[1] - max(rival_stability))
+            rival_gains.append(np.interp(cost[1], cost[by_cost], gain[by_cost]))
+        return float(gain[1] - max(rival_gains))
 
     values = calibration.gains_and_costs(settings)
-    leads = np.array([lead_in(means) for means in resampled(values, groups)])
+    leads = np.array([lead_of(means) for means in resample_groups(values, groups)])
     tail = (1 - level) / 2
     low, high = np.quantile(leads, [tail, 1 - tail])
-    mean = lead_in(np.nanmean(values, 0))
+    mean = lead_of(np.nanmean(values, 0))
     return {"mean": round(mean, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
 
 
 def supplementary_readings(
-    model, stage: Stage, seed: int, folder: Path, specs: list[str]
+    model: LocalModel, stage: Stage, seed: int, folder: Path, specs: Sequence[str]
 ) -> dict[str, np.ndarray]:
     """Stability in the last round and points of recall lost, [setting, conversation], after the
     dialogs of the unmodified model.
     """
-    run = read_run(folder / "stability")
-    records = [record for record in run.records if record.method == "none"]
-    fixes = [() if name == "none" else methods.parse(name) for name in specs]
-    fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
-    recalled = recall(model, records, fixes, per_record=RECALL_QUESTIONS, seed=seed)
+    dialogs = [record for record in read_run(folder / "stability").records if is_unfixed(record)]
+    fixes = [() if name == NO_FIX else methods.parse(name) for name in specs]
+    fixed = probe_scores(model, prompts_of(stage), dialogs, fixes, (LATE,))
+    recalled = recall(model, dialogs, fixes, per_record=RECALL_QUESTIONS, seed=seed)
     return {"fixed_histories_gain": fixed, "recall_points_lost": -100 * recalled}
+
+
+def is_unfixed(record: Conversation) -> bool:
+    """Whether a conversation is the unmodified model's."""
+    return record.method == NO_FIX
 
 
 def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
@@ -358,13 +363,15 @@ def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
     """
     if stage.prompts:
         return list(range(stage.conversations))
-    agents = {r.conversation: r.agent.id for r in read_run(folder / "stability").records}
-    return [family_of(agents[number]) for number in range(stage.conversations)]
-
-
-def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
-    """Each setting's mean gain, by its spec and by a field of the agent's prompt."""
     records = read_run(folder / "stability").records
+    prompts = {record.conversation: record.agent.id for record in records}
+    return [family_of(prompts[number]) for number in range(stage.conversations)]
+
+
+def mean_gains(records: Sequence[Conversation], field: str) -> dict[str, dict[str, float]]:
+    """The mean gain of each setting, by its spec, for each value of a field of the agent's
+    prompt.
+    """
     scores = {
         (record.method, record.conversation): np.mean(
             [probe.score for probe in record.probes if probe.kind == "stability"]
@@ -373,77 +380,84 @@ def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
     }
     gains: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        unmodified = scores["none", record.conversation]
+        unmodified = scores[NO_FIX, record.conversation]
         gain = scores[record.method, record.conversation] - unmodified
         by_value = gains.setdefault(record.method, {})
         by_value.setdefault(getattr(record.agent, field), []).append(gain)
     return {
-        method: {name: round(float(np.mean(values)), 4) for name, values in by_value.items()}
+        method: {value: round(float(np.mean(of_value)), 4) for value, of_value in by_value.items()}
         for method, by_value in gains.items()
     }
 
 
-def agents_by(folder: Path, field: str) -> dict[str, int]:
-    """How many conversations of a setting have an agent with each value of a field."""
-    records = read_run(folder / "stability").records
-    return dict(Counter(getattr(r.agent, field) for r in records if r.method == "none"))
-
-
-def rows_of(
+def setting_rows(
     stage: Stage,
-    calibrations: list[Calibration],
+    calibrations: Sequence[Calibration],
     readings: dict[str, np.ndarray],
     groups: Sequence[Hashable],
 ) -> list[dict]:
-    """A row per setting: its gain and cost, and the lead of ours and of every published one over
-    all other published ones.
+    """A row per setting: its gain and its cost, its lead over all published fixes but itself, and
+    its supplementary readings.
 
     Args:
         calibrations: for each question turn; their first sweeps are the published ones.
-        readings: the supplementary readings.
+        readings: the supplementary readings, [setting, conversation].
         groups: the group of each conversation.
     """
     num_published = len(stage.published)
-    first = calibrations[0]
     rows = []
-    for index, candidate in enumerate(first.candidates):
+    for index, candidate in enumerate(calibrations[0].candidates):
         row: dict = {
             "method": re.sub(r"file=[^,+]*", "file=FILE", candidate.method),
             "published": candidate.sweep is None or candidate.sweep < num_published,
             "stability": rounded(estimate(candidate.stability, SCORES)),
-            "gain": over_groups(np.subtract(*first.compared(candidate)), groups),
+            "gain": interval_over_groups(np.subtract(*calibrations[0].compared(candidate)), groups),
         }
-        for turn, calibration in zip(stage.turns, calibrations, strict=True):
-            same = calibration.candidates[index]
-            row[f"capability_turn_{turn}"] = rounded(estimate(same.capability, None))
-            lost = calibration.none.capability - same.capability
-            row[f"points_lost_turn_{turn}"] = over_groups(lost, groups)
-            if candidate.sweep is not None:
-                rivals = calibration.sweeps[:num_published]
-                rivals = [rival for n, rival in enumerate(rivals) if n != candidate.sweep]
-                row[f"lead_turn_{turn}"] = lead(calibration, same, rivals, stage.level, groups)
+        for turn, calibration in zip(stage.question_turns, calibrations, strict=True):
+            row |= cost_and_lead(stage, calibration, index, turn, groups)
         for name, values in readings.items():
             if np.isfinite(values[index]).any():
-                row[name] = over_groups(values[index] - values[0], groups)
+                row[name] = interval_over_groups(values[index] - values[0], groups)
         rows.append(row)
     return rows
 
 
-def results_of_seed(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> dict:
+def cost_and_lead(
+    stage: Stage, calibration: Calibration, index: int, turn: int, groups: Sequence[Hashable]
+) -> dict:
+    """The capability at a question turn of the setting with this number, and its lead there."""
+    candidate = calibration.candidates[index]
+    points_lost = calibration.none.capability - candidate.capability
+    part = {
+        f"capability_turn_{turn}": rounded(estimate(candidate.capability, None)),
+        f"points_lost_turn_{turn}": interval_over_groups(points_lost, groups),
+    }
+    if candidate.sweep is not None:
+        published = enumerate(calibration.sweeps[: len(stage.published)])
+        rivals = [sweep for number, sweep in published if number != candidate.sweep]
+        part[f"lead_turn_{turn}"] = lead(calibration, candidate, rivals, stage.level, groups)
+    return part
+
+
+def results_of_seed(
+    model: LocalModel, stage: Stage, seed: int, runs: Path, sweeps: Sequence[str]
+) -> dict:
     """Measures a stage on one seed; returns its part of the record."""
-    calibrations = measure(model, stage, seed, runs, sweeps)
+    calibrations = calibrate_at_each_turn(model, stage, seed, runs, sweeps)
     specs = [candidate.method for candidate in calibrations[0].candidates]
-    folder = folder_of(runs, seed, stage.turns[0])
+    folder = calibration_folder(runs, seed, stage.question_turns[0])
     readings = {}
     if stage.supplementary:
         readings = supplementary_readings(model, stage, seed, folder, specs)
-    rows = rows_of(stage, calibrations, readings, groups_of(stage, folder))
+    rows = setting_rows(stage, calibrations, readings, groups_of(stage, folder))
+    records = read_run(folder / "stability").records
     field, name = ("id", "prompt") if stage.prompts else ("category", "category")
-    gains = gains_by(folder, field)
+    gains = mean_gains(records, field)
     for row, spec in zip(rows, specs, strict=True):
         row[f"gain_by_{name}"] = gains[spec]
         print(json.dumps(row), flush=True)
-    return {"seed": seed, "agents": agents_by(folder, field), "settings": rows}
+    agents = Counter(getattr(record.agent, field) for record in records if is_unfixed(record))
+    return {"seed": seed, "agents": dict(agents), "settings": rows}
 
 
 def main() -> None:
@@ -457,7 +471,7 @@ def main() -> None:
     stage = STAGES[arguments.stage]
     model = holdfast.load()
     values = {**fitted_files(model, arguments.runs / "fitted"), **chosen_heads()}
-    sweeps = [sweep.format(**values) for sweep in (*stage.published, *stage.ours)]
+    sweeps = [sweep.format(**values) for sweep in (*stage.published, *stage.new)]
     runs = arguments.runs / arguments.stage
     seeds = [results_of_seed(model, stage, seed, runs, sweeps) for seed in stage.seeds]
     cases = prompts_of(stage).cases
@@ -467,7 +481,7 @@ def main() -> None:
         "measured_on": measured_on(model),
         "conversations": stage.conversations,
         "questions": stage.conversations * stage.questions,
-        "turns": stage.turns,
+        "turns": stage.question_turns,
         "prompts": [case.id for case in cases],
         "families": None if stage.prompts else len({family_of(case.id) for case in cases}),
         "level": stage.level,

@@ -1,4 +1,4 @@
-"""How much faster a decode step is with other forms of a model's layers, in bfloat16.
+"""Measures how much faster a decode step is with other forms of a model's layers, in bfloat16.
 
 - packed: weights laid out once for the processor's own kernels (oneDNN), which is what ships
 - int8: 8-bit weights, activations quantised on the fly (PyTorch's `quantize_dynamic`)
@@ -41,6 +41,7 @@ Work = Callable[[], object]
 
 
 def seconds(work: Work) -> float:
+    """The time that some work takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
@@ -48,21 +49,25 @@ def seconds(work: Work) -> float:
 
 def ratios(plain: Work, other: Work, repetitions: int) -> dict[str, float]:
     """The speedup of `other` over `plain`, with quartiles."""
-    plain(), other()
+    for work in (plain, other):  # warm up
+        work()
     return quartiles(seconds(plain) / seconds(other) for _ in range(repetitions))
 
 
 def quartiles(ratios: Iterable[float]) -> dict[str, float]:
+    """The median and the quartiles of ratios."""
     low, median, high = statistics.quantiles(ratios)
     return {"median": median, "low": low, "high": high}
 
 
 def packed(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+    """A layer with its weights laid out for oneDNN."""
     weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight)
     return lambda x: torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
 
 
 def in_int8(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
+    """A layer with 8-bit weights."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = nn.Sequential(copy.deepcopy(linear).float())
@@ -71,13 +76,17 @@ def in_int8(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
 
 
 def products(model, rows: int, form: Callable, repetitions: int) -> dict[str, float]:
-    """The speedup of all products of a step."""
-    linears = [part for part in model.modules() if isinstance(part, nn.Linear)]
-    inputs = [torch.randn(rows, part.in_features, dtype=part.weight.dtype) for part in linears]
-    others = [form(part) for part in linears]
+    """The speedup of all products of a step, if its layers have another form.
 
-    def run(forms) -> Work:
-        return lambda: [product(x) for product, x in zip(forms, inputs, strict=True)]
+    Args:
+        form: makes the other form of a layer.
+    """
+    linears = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    inputs = [torch.randn(rows, layer.in_features, dtype=layer.weight.dtype) for layer in linears]
+    others = [form(layer) for layer in linears]
+
+    def run(layers) -> Work:
+        return lambda: [layer(x) for layer, x in zip(layers, inputs, strict=True)]
 
     return ratios(run(linears), run(others), repetitions)
 

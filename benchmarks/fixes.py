@@ -1,4 +1,4 @@
-"""Rules kept under fixes, by kind of rule, and the tokens that the fixes read.
+"""Measures how many rules a model keeps under each fix, and how many tokens each fix takes.
 
     python benchmarks/fixes.py edits --model qwen-0.5b --out FILE.json
     python benchmarks/fixes.py explore --model qwen-0.5b --out FILE.json
@@ -28,21 +28,28 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from commands import model_options, name_of, record_of, record_options, run_each
+from commands import (
+    method_options,
+    model_options,
+    name_of,
+    record_of,
+    record_options,
+    run_each,
+)
 from stamp import estimate_json
 from tabled.edits import fixes_table
 
+from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.drift.suites import load_suite
 from holdfast.methods import parse, spec_of
 from holdfast.records import Conversation, Run
 from holdfast.records.mean_estimate import excludes_zero
 
-NONE = "none"
 REPETITION = "repetition:probability=1"
 RETRY = "check-and-retry:n=2"
 EDITS = (
-    NONE,
+    NO_FIX,
     REPETITION,
     "reminder:every=4,text=rules",
     "reminder:every=1,text=rules,when=broken",
@@ -56,7 +63,7 @@ PROFILED = (
 )
 LAST_THIRD = "16-23.0-13"  # of the 24 layers of qwen-0.5b
 EXPLORED = (
-    NONE,
+    NO_FIX,
     "guidance:scale=1.5",
     "guidance:scale=2,plausibility=0.1",
     "split-softmax:exponent=0.5",
@@ -69,7 +76,7 @@ EXPLORED = (
     "attenuate:factor=0.03",
 )
 STEERING = (
-    NONE,
+    NO_FIX,
     REPETITION,
     RETRY,
     # the two that gained most (results/steering_explored), the paper's own, and the best with a
@@ -79,7 +86,9 @@ STEERING = (
     "split-softmax:exponent=0.5",
     f"{RETRY}+boost:factor=4",
 )
-ROUNDS, CONVERSATIONS, TOKENS = 7, 48, 120
+ROUNDS = 7
+CONVERSATIONS = 48
+MAX_NEW_TOKENS = 120
 
 
 @dataclass(frozen=True)
@@ -111,42 +120,43 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=48, help="conversations at a time (48)")
     arguments = parser.parse_args()
     stage = STAGES[arguments.stage]
-    methods = tuple(dict.fromkeys((NONE, *(arguments.method or stage.methods))))
+    methods = tuple(dict.fromkeys((NO_FIX, *(arguments.method or stage.methods))))
     seeds = arguments.seeds or stage.seeds
-    runs = run_each(
-        {
-            arguments.runs / f"{name_of(arguments)}-{arguments.stage}-{seed}": command(
-                arguments, stage.families, methods, seed
-            )
-            for seed in seeds
-        }
-    )
+    commands = {
+        arguments.runs / f"{name_of(arguments)}-{arguments.stage}-{seed}": drift_command(
+            arguments, stage.families, methods, seed
+        )
+        for seed in seeds
+    }
+    runs = run_each(commands)
     record = record_of(
         "fixes",
         arguments,
         runs,
         families=stage.families,
         seeds=list(seeds),
-        rows=rows_of(runs, methods),
+        rows=method_rows(runs, methods),
     )
     print(fixes_table([record]))
 
 
-def command(arguments: Namespace, families: str, methods: Sequence[str], seed: int) -> list[str]:
-    """The command line of one run, but for its folder."""
+def drift_command(
+    arguments: Namespace, families: str, methods: Sequence[str], seed: int
+) -> list[str]:
+    """The command of one run, without its folder."""
     return [
         *("drift", *model_options(arguments)),
         *("--suite", "bots", "--families", families, "--pairs", "balanced"),
         *("--user-turns", "everyday", "--rounds", str(ROUNDS), "--probe-every", str(ROUNDS)),
         *("--no-adoption", "--conversations", str(CONVERSATIONS), "--seed", str(seed)),
-        *("--temperature", "0.7", "--max-new-tokens", str(TOKENS)),
+        *("--temperature", "0.7", "--max-new-tokens", str(MAX_NEW_TOKENS)),
         *("--batch", str(arguments.batch)),
-        *(word for method in methods for word in ("--method", method)),
+        *method_options(methods),
     ]
 
 
-class Key(NamedTuple):
-    """A conversation: the number of its run, and its own number in the run."""
+class ConversationKey(NamedTuple):
+    """A conversation, which all methods have: the number of its run, and its number in the run."""
 
     run: int
     conversation: int
@@ -155,102 +165,122 @@ class Key(NamedTuple):
 class Question(NamedTuple):
     """A probe of the last round, which is asked under every method."""
 
-    kind: str
+    kind: str  # of the rule
     rule: str
     probe: int
 
 
 Scores = dict[Question, float]  # of one conversation
-Kinds = dict[tuple[str, str], str]  # the kind of a rule, by the ids of its case and its own
+ScoresByConversation = dict[ConversationKey, Scores]
+KindsOfRules = dict[tuple[str, str], str]  # by the id of the case, and that of the rule
 
 
-def rows_of(runs: Sequence[Run], methods: Sequence[str]) -> list[dict]:
-    """A row for each method: rules kept, tokens, and the differences to no method, by kind of rule,
-    and to repetition.
-    """
+def method_rows(runs: Sequence[Run], methods: Sequence[str]) -> list[dict]:
+    """A row for each method, whose gains are over no method, paired by conversation."""
     kinds = kinds_of_rules()
-    records = {method: by_conversation(runs, method) for method in methods}
-    scores = {
-        method: {key: last_scores(record, kinds) for key, record in conversations.items()}
-        for method, conversations in records.items()
+    records = {method: records_of(runs, method) for method in methods}
+    scores: dict[str, ScoresByConversation] = {
+        method: {key: scores_at_end(record, kinds) for key, record in by_key.items()}
+        for method, by_key in records.items()
     }
     rows = []
     for method in methods:
-        ours = scores[method]
-        tokens = [record.tokens for record in records[method].values()]
-        kept = np.array([mean_of(of_questions.values()) for of_questions in ours.values()])
-        row: dict = {
+        row = {
             "method": method,
-            "conversations": len(ours),
-            "kept": estimate_json(estimate(kept, SCORES)),
-            "read_per_conversation": round(float(np.mean([count.read for count in tokens]))),
-            "written_per_conversation": round(float(np.mean([count.written for count in tokens]))),
-            "gain": {
-                kind or "all": estimate_json(
-                    estimate(differences(ours, scores[NONE], kind), DIFFERENCES)
-                )
-                for kind in (None, *sorted(set(kinds.values())))
-            },
+            **rules_kept(scores[method]),
+            **tokens_taken(list(records[method].values())),
+            "gain": gains_by_kind(scores[method], scores[NO_FIX], kinds),
         }
         if REPETITION in scores:
-            against = estimate(differences(ours, scores[REPETITION]), DIFFERENCES)
+            gain = estimate(differences(scores[method], scores[REPETITION]), DIFFERENCES)
             row["against_repetition"] = {
-                **estimate_json(against),
-                "certain": excludes_zero(against.low, against.high),
+                **estimate_json(gain),
+                "certain": excludes_zero(gain.low, gain.high),
             }
         rows.append(row)
     return rows
 
 
-def kinds_of_rules() -> Kinds:
+def kinds_of_rules() -> KindsOfRules:
+    """The kind of each rule of the suite."""
     suite = load_suite("bots")
     return {
         (case.id, rule.id or ""): rule.kind or "" for case in suite.cases for rule in case.rules
     }
 
 
-def by_conversation(runs: Sequence[Run], method: str) -> dict[Key, Conversation]:
+def records_of(runs: Sequence[Run], method: str) -> dict[ConversationKey, Conversation]:
+    """The records of all conversations under a method."""
     return {
-        Key(number, record.conversation): record
+        ConversationKey(number, record.conversation): record
         for number, run in enumerate(runs)
         for record in run.conversations
         if record.method == spec_of(parse(method))
     }
 
 
-def last_scores(record: Conversation, kinds: Kinds) -> Scores:
-    """The scores of the last round."""
+def scores_at_end(record: Conversation, kinds: KindsOfRules) -> Scores:
+    """The scores of the last round of a conversation."""
+    scores: Scores = {}
+    for probe in record.probes:
+        if probe.kind == "stability" and probe.round == ROUNDS:
+            rule = probe.rule or ""
+            scores[Question(kinds[record.agent.id, rule], rule, probe.probe)] = probe.score
+    return scores
+
+
+def rules_kept(scores: ScoresByConversation) -> dict:
+    """The share of rules that are kept, with its interval over conversations."""
+    kept = np.array([mean_of(of_questions.values()) for of_questions in scores.values()])
+    return {"conversations": len(scores), "kept": estimate_json(estimate(kept, SCORES))}
+
+
+def tokens_taken(records: Sequence[Conversation]) -> dict[str, int]:
+    """How many tokens are read and written per conversation."""
+    read = np.mean([record.tokens.read for record in records])
+    written = np.mean([record.tokens.written for record in records])
     return {
-        Question(kinds[record.agent.id, probe.rule or ""], probe.rule or "", probe.probe): (
-            probe.score
-        )
-        for probe in record.probes
-        if probe.kind == "stability" and probe.round == ROUNDS
+        "read_per_conversation": round(float(read)),
+        "written_per_conversation": round(float(written)),
     }
 
 
+def gains_by_kind(
+    scores: ScoresByConversation, baseline: ScoresByConversation, kinds: KindsOfRules
+) -> dict[str, dict]:
+    """The gain over the scores of a baseline, for all rules and for each kind of them."""
+    gains = {"all": estimate_json(estimate(differences(scores, baseline), DIFFERENCES))}
+    for kind in sorted(set(kinds.values())):
+        values = differences(scores, baseline, kind)
+        gains[kind] = estimate_json(estimate(values, DIFFERENCES))
+    return gains
+
+
 def differences(
-    ours: dict[Key, Scores], theirs: dict[Key, Scores], kind: str | None = None
+    scores: ScoresByConversation, baseline: ScoresByConversation, kind: str | None = None
 ) -> np.ndarray:
-    """The mean difference in each conversation that both have, [conversation], over the questions,
-    or those about a kind of rule, that both have a score of; NaN without any.
+    """The mean difference in each conversation that both have, [conversation], over the questions
+    that both have a score of; NaN without any.
+
+    Args:
+        kind: only questions about rules of this kind.
     """
-    return np.array(
-        [
+    means = []
+    for key in sorted(scores.keys() & baseline.keys()):
+        means.append(
             mean_of(
-                score - theirs[key][question]
-                for question, score in ours[key].items()
-                if question in theirs[key] and kind in (None, question.kind)
+                score - baseline[key][question]
+                for question, score in scores[key].items()
+                if question in baseline[key] and kind in (None, question.kind)
             )
-            for key in sorted(ours.keys() & theirs.keys())
-        ]
-    )
+        )
+    return np.array(means)
 
 
 def mean_of(scores: Iterable[float]) -> float:
     """The mean; NaN without any score."""
-    chosen = list(scores)
-    return float(np.mean(chosen)) if chosen else float("nan")
+    known = list(scores)
+    return float(np.mean(known)) if known else float("nan")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How time and memory grow with conversations, rounds, and the length of the context.
+"""Measures how time and memory grow with conversations, rounds, and the length of the context.
 
 Each point runs in a separate process, so that peak memory is its own, and the points of a
 repetition run in a new random order; the record is written after each repetition. Time is per
@@ -54,8 +54,8 @@ def settled_memory() -> int:
     return memory("VmRSS")
 
 
-def dialogs(name: str, conversations: int, rounds: int) -> dict:
-    """A drift run: seconds, tokens and peak memory."""
+def run_dialogs(name: str, conversations: int, rounds: int) -> dict:
+    """Measures the seconds, tokens and peak memory of a drift run."""
     import holdfast
     from holdfast import drift
 
@@ -74,7 +74,7 @@ def dialogs(name: str, conversations: int, rounds: int) -> dict:
     return {"seconds": seconds, "tokens": tokens, "bytes": memory("VmHWM") - before}
 
 
-def context(name: str, length: int) -> dict:
+def run_context(name: str, length: int) -> dict:
     """Measures a steered prompt of `length` tokens with a short reply."""
     import torch
 
@@ -108,8 +108,10 @@ def context(name: str, length: int) -> dict:
 def measure(name: str, kind: str, value: int) -> dict:
     """Measures one point in this process."""
     if kind == "conversations":
-        return dialogs(name, value, 2)
-    return dialogs(name, 8, value) if kind == "rounds" else context(name, value)
+        return run_dialogs(name, value, 2)
+    if kind == "rounds":
+        return run_dialogs(name, 8, value)
+    return run_context(name, value)
 
 
 def measure_in_subprocess(name: str, kind: str, value: int) -> dict:

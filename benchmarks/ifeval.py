@@ -30,10 +30,12 @@ from holdfast.seeds import seed_of
 REPLIES = 1_000
 FROM_MODEL = 200
 BY_HAND = 200
-EXAMPLES, SHOWN = 12, 240
+MAX_EXAMPLES = 12  # disagreements in the record
+MAX_SHOWN = 240  # characters of a reply there
 MADE = {"from_model": FROM_MODEL, "by_hand": BY_HAND, "edited": REPLIES - FROM_MODEL - BY_HAND}
 LANGUAGE_SEEDS = 5
 RELATIONS = ("at least", "less than")
+# draws the arguments of an instruction, near the limit of what a reply satisfies
 Draw = Callable[[str, random.Random], dict[str, Any]]
 
 
@@ -81,8 +83,8 @@ def ending(text: str, rng: random.Random) -> dict[str, Any]:
 
 
 def request(text: str, rng: random.Random) -> dict[str, Any]:
-    begun = text.strip()[: rng.randint(5, 30)].strip() or "What now?"
-    return {"prompt_to_repeat": rng.choice((begun, begun.upper(), begun[1:] or begun, begun + "?"))}
+    start = text.strip()[: rng.randint(5, 30)].strip() or "What now?"
+    return {"prompt_to_repeat": rng.choice((start, start.upper(), start[1:] or start, start + "?"))}
 
 
 def paragraphs(text: str, rng: random.Random) -> dict[str, Any]:
@@ -145,7 +147,7 @@ ARGUMENTS: dict[str, Draw] = {
 }
 
 
-def harness() -> Any:
+def harness_checkers() -> Any:
     """The harness's checkers; nltk's Punkt is taken from an installed package that includes it."""
     packaged = Path(sysconfig.get_paths()["purelib"], "llama_index/core/_static/nltk_cache")
     if packaged.is_dir():
@@ -179,20 +181,20 @@ def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
     examples = []
     for number, reply in enumerate(replies):
         arguments = ARGUMENTS[id](reply, random.Random(seed_of(id, number)))
-        mine = ours(id, arguments, reply)
-        other = theirs(checkers, id, arguments, reply)
-        followed += other["strict"]
+        verdicts = ours(id, arguments, reply)
+        expected = theirs(checkers, id, arguments, reply)
+        followed += expected["strict"]
         for scoring in agreed:
-            agreed[scoring] += mine[scoring] == other[scoring]
+            agreed[scoring] += verdicts[scoring] == expected[scoring]
         shown = {example["reply"] for example in examples}
-        if mine["strict"] != other["strict"] and reply[:SHOWN] not in shown:
+        if verdicts["strict"] != expected["strict"] and reply[:MAX_SHOWN] not in shown:
             examples.append(
                 {
-                    "reply": reply[:SHOWN],
+                    "reply": reply[:MAX_SHOWN],
                     "arguments": arguments,
-                    "holdfast": mine["strict"],
-                    "harness": other["strict"],
-                    "reason": mine["reason"],
+                    "holdfast": verdicts["strict"],
+                    "harness": expected["strict"],
+                    "reason": verdicts["reason"],
                 }
             )
     examples.sort(key=lambda example: len(example["reply"]))
@@ -200,7 +202,7 @@ def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
         "compared": len(replies),
         "followed": followed,
         "agreed": agreed,
-        "disagreements": examples[:EXAMPLES],
+        "disagreements": examples[:MAX_EXAMPLES],
     }
 
 
@@ -224,7 +226,7 @@ def unsure(replies: Sequence[str], seeds: int = LANGUAGE_SEEDS) -> int:
 
 def measure(replies: Sequence[str]) -> dict[str, Any]:
     """Compares the verdicts on all instructions."""
-    checkers = harness()
+    checkers = harness_checkers()
     import langdetect
 
     langdetect.DetectorFactory.seed = 0

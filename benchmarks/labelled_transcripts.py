@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -115,16 +115,26 @@ def steps_of(dialog: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield kind, value
 
 
-def call_of(kind: str, value: Any) -> tuple[str, dict[str, Any], str]:
-    """A tool's name, its arguments and its result."""
+class ToolCall(NamedTuple):
+    """A tool call of a coding agent."""
+
+    name: str
+    arguments: dict[str, Any]
+    result: str
+
+
+def call_of(kind: str, value: Any) -> ToolCall:
+    """The tool call of an event: `run` of a command, `edit` or `read` of a file."""
     if kind == "run":
-        return "Bash", {"command": value}, "ok"
+        return ToolCall("Bash", {"command": value}, "ok")
     if kind == "edit":
-        return "Edit", {"file_path": value, "old_string": "a", "new_string": "b"}, "ok"
-    return "Read", {"file_path": value["path"]}, value["text"]
+        arguments = {"file_path": value, "old_string": "a", "new_string": "b"}
+        return ToolCall("Edit", arguments, "ok")
+    return ToolCall("Read", {"file_path": value["path"]}, value["text"])
 
 
 def as_openai(dialog: dict[str, Any]) -> list[Any]:
+    """One chat, with its tool calls and their results."""
     messages: list[Any] = []
     for number, (kind, value) in enumerate(steps_of(dialog)):
         if kind in ("system", "user"):
@@ -141,6 +151,7 @@ def as_openai(dialog: dict[str, Any]) -> list[Any]:
 
 
 def as_anthropic(dialog: dict[str, Any]) -> list[Any]:
+    """One request of Anthropic's API, without tools."""
     system = "".join(value for kind, value in steps_of(dialog) if kind == "system")
     messages = [
         {"role": "user" if kind == "user" else "assistant", "content": value}
@@ -184,6 +195,7 @@ class _ClaudeCode:
     parent: str | None = None
 
     def add(self, kind: str, **fields: Any) -> None:
+        """Adds a line after the one before it."""
         uuid = f"{self.name}-{len(self.lines)}"
         line = {"parentUuid": self.parent, "isSidechain": False, "type": kind, "uuid": uuid}
         session = {"sessionId": f"{self.name}-{self.session}", "version": "2.0.60"}
@@ -191,10 +203,12 @@ class _ClaudeCode:
         self.parent = uuid
 
     def add_message(self, role: str, content: Any, **fields: Any) -> None:
+        """Adds a message."""
         self.add(role, message={"role": role, "content": content}, **fields)
 
 
 def as_claude_code(dialog: dict[str, Any]) -> list[Any]:
+    """A transcript of Claude Code, whose lines name the line before them."""
     log = _ClaudeCode(dialog["id"])
     for kind, value in steps_of(dialog):
         if kind == "user":
@@ -222,6 +236,7 @@ def as_claude_code(dialog: dict[str, Any]) -> list[Any]:
 
 
 def as_codex(dialog: dict[str, Any]) -> list[Any]:
+    """A rollout of Codex."""
     lines: list[Any] = []
 
     def add(kind: str, **payload: Any) -> None:
@@ -257,6 +272,7 @@ def as_codex(dialog: dict[str, Any]) -> list[Any]:
 
 
 def as_gemini_cli(dialog: dict[str, Any]) -> list[Any]:
+    """The sessions of Gemini CLI."""
     lines: list[Any] = []
 
     def begin(number: int) -> None:

@@ -1,4 +1,4 @@
-"""How long `holdfast logs` takes on large logs, and how much memory.
+"""Measures how long `holdfast logs` takes on large logs, and how much memory.
 
 The logs are synthetic (synthetic_logs.py): a session of Claude Code of ten megabytes, and a
 gigabyte in four formats (`--size` in megabytes). Each row is a separate process; memory is the sum
@@ -28,7 +28,10 @@ from synthetic_logs import RULES, write_file, write_mixed
 from holdfast.records import read_run
 
 MEGABYTE = 1e6
-SESSION = 10  # megabytes
+SESSION_SIZE = 10  # megabytes
+READ_AND_SCORED = "read and scored"
+COMMAND = "command"
+# reads and scores logs, and writes the records
 _SCAN = """
 import sys
 from holdfast.drift import load_suite
@@ -50,20 +53,20 @@ def resident(process: int) -> int:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") + sum(map(resident, map(int, children)))
 
 
-def measured(words: list[str]) -> dict[str, float]:
+def measured(command: list[str]) -> dict[str, float]:
     """Runs a command; returns its wall time, its processor time, and its peak memory."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     start = time.perf_counter()
     peak = 0
     before = _processor_seconds()
     process = subprocess.Popen(
-        words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     while process.poll() is None:
         peak = max(peak, resident(process.pid))
         time.sleep(0.02)
     if process.returncode:
-        raise RuntimeError(f"{words} ended with {process.returncode}")
+        raise RuntimeError(f"{command} ended with {process.returncode}")
     return {
         "seconds": round(time.perf_counter() - start, 2),
         "processor_seconds": round(_processor_seconds() - before, 2),
@@ -77,41 +80,44 @@ def _processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def rows_of(name: str, logs: Path, folder: Path, workers: int, repeats: int) -> list[dict]:
-    """Makes two rows: one for reading and scoring, one for the command."""
-    script = folder / "scan.py"
+def row_of(step: str, name: str, logs: Path, folder: Path, workers: int, repeats: int) -> dict:
+    """Measures one of the two steps on some logs, and makes a row of the record.
+
+    Args:
+        step: `READ_AND_SCORED` or `COMMAND`.
+        name: of the logs.
+        folder: for scripts and runs.
+    """
+    repetitions = []
+    for repeat in range(repeats):
+        out = folder / f"{name}-{step.split()[0]}-{repeat}"
+        repetitions.append(measured(command_of(step, logs, folder, out, workers)))
+    run = read_run(out)
+    size = sum(path.stat().st_size for path in logs.rglob("*.jsonl"))
+    page_size = (out / "report.html").stat().st_size if step == COMMAND else None
+    return {
+        "logs": name,
+        "step": step,
+        "megabytes": round(size / MEGABYTE, 1),
+        "dialogs": len(run.records),
+        "turns": run.log_scores.turns.total(),
+        "seconds": min(repetition["seconds"] for repetition in repetitions),
+        "processor_seconds": min(repetition["processor_seconds"] for repetition in repetitions),
+        "peak_megabytes": max(repetition["peak_megabytes"] for repetition in repetitions),
+        "page_kilobytes": None if page_size is None else round(page_size / 1e3),
+    }
+
+
+def command_of(step: str, logs: Path, folder: Path, out: Path, workers: int) -> list[str]:
+    """The command of a step; its script and the rules are written into the folder."""
     suite = folder / "rules.yaml"
-    script.write_text(_SCAN)
     suite.write_text(RULES)
-    rows = []
-    for what in ("read and scored", "command"):
-        timed = []
-        for repeat in range(repeats):
-            out = folder / f"{name}-{what.split()[0]}-{repeat}"
-            given = [str(logs), str(suite), str(out), str(workers)]
-            words = [sys.executable, str(script), *given]
-            if what == "command":
-                words = [sys.executable, "-m", "holdfast", "logs", given[0], "--suite", given[1]]
-                words += ["--out", given[2], "--workers", given[3]]
-            timed.append(measured(words))
-        run = read_run(out)
-        size = sum(path.stat().st_size for path in logs.rglob("*.jsonl"))
-        rows.append(
-            {
-                "logs": name,
-                "step": what,
-                "megabytes": round(size / MEGABYTE, 1),
-                "dialogs": len(run.records),
-                "turns": run.log_scores.turns.total(),
-                "seconds": min(one["seconds"] for one in timed),
-                "processor_seconds": min(one["processor_seconds"] for one in timed),
-                "peak_megabytes": max(one["peak_megabytes"] for one in timed),
-                "page_kilobytes": round((out / "report.html").stat().st_size / 1e3)
-                if what == "command"
-                else None,
-            }
-        )
-    return rows
+    if step == COMMAND:
+        command = [sys.executable, "-m", "holdfast", "logs", str(logs), "--suite", str(suite)]
+        return [*command, "--out", str(out), "--workers", str(workers)]
+    script = folder / "scan.py"
+    script.write_text(_SCAN)
+    return [sys.executable, str(script), str(logs), str(suite), str(out), str(workers)]
 
 
 def main() -> None:
@@ -123,12 +129,19 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        session = min(SESSION, arguments.size)
-        path = folder / "session" / "session.jsonl"
-        write_file(path, "claude-code", session * MEGABYTE, seed=1, sessions=1)
-        rows = rows_of("session", path.parent, folder, 1, arguments.repeats)
-        write_mixed(folder / "mixed", arguments.size * MEGABYTE)
-        rows += rows_of("mixed", folder / "mixed", folder, arguments.workers, 1)
+        session = folder / "session" / "session.jsonl"
+        size = min(SESSION_SIZE, arguments.size) * MEGABYTE
+        write_file(session, "claude-code", size, seed=1, sessions=1)
+        mixed = folder / "mixed"
+        rows = [
+            row_of(step, "session", session.parent, folder, 1, arguments.repeats)
+            for step in (READ_AND_SCORED, COMMAND)
+        ]
+        write_mixed(mixed, arguments.size * MEGABYTE)
+        rows += [
+            row_of(step, "mixed", mixed, folder, arguments.workers, 1)
+            for step in (READ_AND_SCORED, COMMAND)
+        ]
     record = {"workers": arguments.workers, "repeats": arguments.repeats, "rows": rows}
     write_record({**record, "measured_on": measured_on()}, arguments.out)
 

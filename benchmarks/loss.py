@@ -1,4 +1,5 @@
-"""Which rules a model loses over rounds of work: the suite `bots`, with its rules asked for.
+"""Measures which rules a model loses over rounds of work, with the suite `bots`, and whether it can
+still state them.
 
     python benchmarks/loss.py --model qwen-0.5b --out FILE.json
     python benchmarks/loss.py --model qwen-1.5b --seeds 0 1 2 --conversations 24 --rounds 8
@@ -17,9 +18,9 @@ from holdfast.analysis.loss_map_file import model_loss
 from holdfast.report.loss_map_tables import loss_lines
 
 ROUNDS = 16
-PROBE_EVERY = 3
+PROBE_EVERY = 3  # rounds
 CONVERSATIONS = 96
-TOKENS = 160
+MAX_NEW_TOKENS = 160
 
 
 def main() -> None:
@@ -33,26 +34,26 @@ def main() -> None:
         "--batch", type=int, default=24, help="conversations at a time (%(default)s)"
     )
     arguments = parser.parse_args()
-    runs = run_each(
-        {
-            arguments.runs / f"{name_of(arguments)}-{seed}": command(arguments, seed)
-            for seed in arguments.seeds
-        }
-    )
-    loss = model_loss(name_of(arguments), *runs)
+    model = name_of(arguments)
+    commands = {
+        arguments.runs / f"{model}-{seed}": drift_command(arguments, seed)
+        for seed in arguments.seeds
+    }
+    runs = run_each(commands)
+    loss = model_loss(model, *runs)
     record_of("loss", arguments, runs, seeds=arguments.seeds, loss=loss.to_json())
     print(*loss_lines(loss.rows), sep="\n")
 
 
-def command(arguments: Namespace, seed: int) -> list[str]:
-    """The command line of one run, but for its folder."""
+def drift_command(arguments: Namespace, seed: int) -> list[str]:
+    """The command of one run, without its folder."""
     return [
         *("drift", *model_options(arguments)),
         *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
         *("--rounds", str(arguments.rounds), "--probe-every", str(PROBE_EVERY)),
         *("--conversations", str(arguments.conversations), "--seed", str(seed)),
         *("--batch", str(arguments.batch)),
-        *("--temperature", "0.7", "--max-new-tokens", str(TOKENS)),
+        *("--temperature", "0.7", "--max-new-tokens", str(MAX_NEW_TOKENS)),
         *("--recall", "--method", "none"),
     ]
 

@@ -1,4 +1,4 @@
-"""Drift, its cause and its fixes on a published chat model: SmolLM2-135M-Instruct.
+"""Measures drift, its cause and its fixes on a published chat model: SmolLM2-135M-Instruct.
 
 The prompts are those of the suite `everyday` that the model follows, according to screen.py's
 record, with the half of each rule's probes that the screening did not ask. Sampling is at
@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from dialog_capability import facts, known_facts, ordinary_text, recall
-from equal_cost import over_groups
+from group_intervals import interval_over_groups
 from screen import family_of
 from stamp import measured_on, write_json
 
@@ -131,14 +131,15 @@ def families_of(records: Sequence[Conversation]) -> list[str]:
 def estimates(values: np.ndarray, families: list[str]) -> list[dict | None]:
     """Each column's mean over its finite values, with its interval; None for an empty column."""
     return [
-        over_groups(column, families) if np.isfinite(column).any() else None for column in values.T
+        interval_over_groups(column, families) if np.isfinite(column).any() else None
+        for column in values.T
     ]
 
 
 # `drift`: the unmodified model
 
 
-def drift_of(model: LocalModel, runs: Path, seed: int, side: str) -> dict:
+def run_drift(model: LocalModel, runs: Path, seed: int, side: str) -> dict:
     """Runs one part of `drift`; returns its row of the record.
 
     Args:
@@ -186,7 +187,7 @@ def drift_row(series: Series) -> dict:
         values = series.values(name)
         if np.isfinite(values).any():
             row[name] = estimates(values, families)
-            row[f"{name}_change"] = over_groups(values[:, -1] - values[:, 0], families)
+            row[f"{name}_change"] = interval_over_groups(values[:, -1] - values[:, 0], families)
     row["mass"] = estimates(series.mass, families) if np.isfinite(series.mass).any() else None
     return row
 
@@ -202,7 +203,7 @@ def rows_by_category(series: Series) -> dict[str, dict]:
         rows[category] = {
             "conversations": len(members.records),
             "stability": estimates(members.stability, families),
-            "change": over_groups(change, families),
+            "change": interval_over_groups(change, families),
         }
     return rows
 
@@ -226,37 +227,29 @@ def setting_rows(model: LocalModel, name: str, seed: int, runs: Path, file: Path
     stage = STAGES[name]
     suite = prompts(name)
     folder = runs / f"{name}-{seed}"
-    plan = CalibrationPlan(
-        seed=seed,
-        rounds=ROUNDS,
-        ask_at=ASK_AT,
-        conversations=stage.conversations,
-        sampling=SAMPLING,
-        sweeps=stage.sweeps,
-        user_turns=read_user_turns("everyday"),
-    )
+    plan = plan_of(stage, seed)
     questions = facts(file, stage.conversations * stage.facts, seed)
     stability, capability = calibrate(model, suite, questions, folder, plan)
     settings = list(dict.fromkeys(record.method for record in stability.records))
-    plain = sorted(
+    unfixed = sorted(
         (record for record in stability.records if record.method == NO_FIX),
         key=lambda record: record.conversation,
     )
-    families = families_of(plain)
+    families = families_of(unfixed)
     is_known = known_facts(model, questions.items)
     correct = by_conversation(capability.records, stage.conversations)
     correct_known = by_conversation(capability.records, stage.conversations, is_known)
     more_costs: dict[str, dict] = {setting: {} for setting in settings}
     if name == "confirm":
-        more_costs = costs_of_recall_and_text(model, suite, folder, plan, plain, settings)
+        more_costs = costs_of_recall_and_text(model, suite, folder, plan, unfixed, settings)
     rows = []
     for setting in settings:
         row = {
             "method": setting,
-            **gains_of(setting, stability.records, plain),
-            "facts": over_groups(correct[setting], families),
+            **gains_of(setting, stability.records, unfixed),
+            "facts": interval_over_groups(correct[setting], families),
             "points_lost": points_lost(correct, setting, families),
-            "known_facts": over_groups(correct_known[setting], families),
+            "known_facts": interval_over_groups(correct_known[setting], families),
             "known_points_lost": points_lost(correct_known, setting, families),
             **more_costs[setting],
         }
@@ -265,9 +258,22 @@ def setting_rows(model: LocalModel, name: str, seed: int, runs: Path, file: Path
     return rows
 
 
+def plan_of(stage: Stage, seed: int) -> CalibrationPlan:
+    """The calibration of a stage on one seed."""
+    return CalibrationPlan(
+        seed=seed,
+        rounds=ROUNDS,
+        ask_at=ASK_AT,
+        conversations=stage.conversations,
+        sampling=SAMPLING,
+        sweeps=stage.sweeps,
+        user_turns=read_user_turns("everyday"),
+    )
+
+
 def points_lost(scores: Mapping[str, np.ndarray], setting: str, families: list[str]) -> dict:
     """How much lower a score in percent is under a setting than with no fix."""
-    return over_groups(100 * (scores[NO_FIX] - scores[setting]), families)
+    return interval_over_groups(100 * (scores[NO_FIX] - scores[setting]), families)
 
 
 def costs_of_recall_and_text(
@@ -275,70 +281,72 @@ def costs_of_recall_and_text(
     suite: drift.Suite,
     folder: Path,
     plan: CalibrationPlan,
-    plain: Sequence[Conversation],
+    unfixed: Sequence[Conversation],
     settings: Sequence[str],
 ) -> dict[str, dict]:
     """By setting, what only `confirm` measures: recall, and the log-probability of ordinary text.
 
     Args:
         folder: the calibration, whose dialogs are used again; results are kept beside it.
-        plain: the dialogs of no fix, by conversation.
+        unfixed: the dialogs of no fix, by conversation.
     """
     text_folder = folder.with_name(f"{folder.name}-text")
     if not (text_folder / "stability").exists():
         shutil.copytree(folder / "stability", text_folder / "stability")
     text_run = calibrate(model, suite, ordinary_text(), text_folder, plan).capability
-    log_probabilities = by_conversation(text_run.records, len(plain))
+    log_probabilities = by_conversation(text_run.records, len(unfixed))
     shares = recall(
         model,
-        plain,
+        unfixed,
         settings,
         ask_at=ASK_AT,
         seed=plan.seed,
         file=folder.with_name(f"{folder.name}-recall.json"),
     )
     recalled = dict(zip(settings, shares, strict=True))
-    families = families_of(plain)
+    families = families_of(unfixed)
     return {
         setting: {
-            "recall": over_groups(recalled[setting], families),
+            "recall": interval_over_groups(recalled[setting], families),
             "recall_points_lost": points_lost(recalled, setting, families),
-            "log_probability_of_text": over_groups(log_probabilities[setting], families),
+            "log_probability_of_text": interval_over_groups(log_probabilities[setting], families),
         }
         for setting in settings
     }
 
 
-def gains_of(setting: str, records: Sequence[Conversation], plain: Sequence[Conversation]) -> dict:
+def gains_of(
+    setting: str, records: Sequence[Conversation], unfixed: Sequence[Conversation]
+) -> dict:
     """Stability under a setting, its gain over no fix, and the share of broken replies.
 
     Args:
         records: of all settings.
-        plain: those of no fix, by conversation.
+        unfixed: those of no fix, by conversation.
     """
-    count = len(plain)
-    families = families_of(plain)
+    count = len(unfixed)
+    families = families_of(unfixed)
     rounds = stability_by_round(records, setting, count)
-    plain_rounds = stability_by_round(records, NO_FIX, count)
+    unfixed_rounds = stability_by_round(records, NO_FIX, count)
     score = np.nanmean(rounds, 1)
-    gain = score - np.nanmean(plain_rounds, 1)
+    gain = score - np.nanmean(unfixed_rounds, 1)
     broken = np.full(count, np.nan)
     for record in records:
         if record.method == setting:
             broken[record.conversation] = broken_share(record)
     gains_by_category = defaultdict(list)
-    for record, value in zip(plain, gain, strict=True):
+    for record, value in zip(unfixed, gain, strict=True):
         gains_by_category[record.agent.category].append(float(value))
     return {
-        "stability": over_groups(score, families),
+        "stability": interval_over_groups(score, families),
         "by_round": [round(float(value), 3) for value in np.nanmean(rounds, 0)],
-        "gain": over_groups(gain, families),
-        "gain_last_round": over_groups(rounds[:, -1] - plain_rounds[:, -1], families),
+        "gain": interval_over_groups(gain, families),
+        "gain_last_round": interval_over_groups(rounds[:, -1] - unfixed_rounds[:, -1], families),
         "gain_by_category": {
             category: {"mean": round(float(np.mean(values)), 3), "conversations": len(values)}
             for category, values in sorted(gains_by_category.items())
         },
-        "broken": over_groups(broken, families),
+        "broken": interval_over_groups(broken, families),
     }
 
 
@@ -398,28 +406,39 @@ def main() -> None:
         "rounds": ROUNDS,
     }
     if arguments.stage == "drift":
-        sides = [arguments.side] if arguments.side else SIDES
-        record["runs"] = [
-            drift_of(model, arguments.runs, seed, side) for side in sides for seed in DRIFT_SEEDS
-        ]
-        record["prompts"] = [case.id for case in prompts(None).cases]
+        record |= measure_drift(model, arguments)
     else:
-        name = arguments.stage
-        stage = STAGES[name]
-        record["conversations"] = stage.conversations
-        record["facts"] = stage.conversations * stage.facts
-        record["prompts"] = [case.id for case in prompts(name).cases]
-        record["families"] = len({family_of(prompt) for prompt in record["prompts"]})
-        record["seeds"] = [
+        record |= compare_fixes(model, arguments)
+    if arguments.out:
+        write_json(record, arguments.out)
+
+
+def measure_drift(model: LocalModel, arguments: argparse.Namespace) -> dict:
+    """Runs all parts of `drift`, or those of --side; returns its part of the record."""
+    sides = [arguments.side] if arguments.side else SIDES
+    rows = [run_drift(model, arguments.runs, seed, side) for side in sides for seed in DRIFT_SEEDS]
+    return {"runs": rows, "prompts": [case.id for case in prompts(None).cases]}
+
+
+def compare_fixes(model: LocalModel, arguments: argparse.Namespace) -> dict:
+    """Runs `explore` or `confirm` on all seeds, or on --seed; returns its part of the record."""
+    name = arguments.stage
+    stage = STAGES[name]
+    prompt_ids = [case.id for case in prompts(name).cases]
+    seeds = [seed for seed in stage.seeds if arguments.seed in (None, seed)]
+    return {
+        "conversations": stage.conversations,
+        "facts": stage.conversations * stage.facts,
+        "prompts": prompt_ids,
+        "families": len({family_of(prompt) for prompt in prompt_ids}),
+        "seeds": [
             {
                 "seed": seed,
                 "settings": setting_rows(model, name, seed, arguments.runs, arguments.facts),
             }
-            for seed in stage.seeds
-            if arguments.seed in (None, seed)
-        ]
-    if arguments.out:
-        write_json(record, arguments.out)
+            for seed in seeds
+        ],
+    }
 
 
 if __name__ == "__main__":

@@ -36,20 +36,23 @@ def coverage(prompts: int, first: float, last: float, concentration: float, runs
         concentration: of the beta distributions; small if prompts differ a lot.
         runs: how many to simulate.
     """
-    draws = np.random.default_rng([SEED, prompts, int(100 * last), int(10 * concentration)])
+    rng = np.random.default_rng([SEED, prompts, int(100 * last), int(10 * concentration)])
+    truth = last - first
     covered = {"over_conversations": 0, "over_prompts": 0}
     for _ in range(runs):
-        passes = [
-            draws.beta(concentration * mean, concentration * (1 - mean), prompts)
+        pass_rates = [
+            rng.beta(concentration * mean, concentration * (1 - mean), prompts)
             for mean in (first, last)
         ]
-        drawn = draws.integers(prompts, size=CONVERSATIONS)
-        before, after = ((draws.random(CONVERSATIONS) < share[drawn]) for share in passes)
+        prompt_of = rng.integers(prompts, size=CONVERSATIONS)
+        before, after = (rng.random(CONVERSATIONS) < rates[prompt_of] for rates in pass_rates)
         change = after.astype(float) - before
-        same = estimate(change, DIFFERENCES)
-        others = over_prompts(change, DIFFERENCES, drawn)
-        covered["over_conversations"] += same.low <= last - first <= same.high
-        covered["over_prompts"] += others.low <= last - first <= others.high
+        intervals = {
+            "over_conversations": estimate(change, DIFFERENCES),
+            "over_prompts": over_prompts(change, DIFFERENCES, prompt_of),
+        }
+        for name, interval in intervals.items():
+            covered[name] += interval.low <= truth <= interval.high
     return {name: count / runs for name, count in covered.items()}
 
 

@@ -1,4 +1,5 @@
-"""Prompt or precedent: how much of following a prompt is following one's own earlier replies.
+"""Prompt or precedent: measures how much of following a prompt is following one's own earlier
+replies, with `holdfast precedent`.
 
     python benchmarks/precedent.py --model qwen-0.5b --out FILE.json
     python benchmarks/precedent.py --model qwen-1.5b --every 10 --out FILE.json
@@ -14,13 +15,15 @@ import shlex
 from argparse import Namespace
 from dataclasses import asdict
 
-from commands import model_options, name_of, record_of, record_options, run_each
+from commands import method_options, model_options, name_of, record_of, record_options, run_each
 from tabled.precedent import precedent_fixes_table, precedent_table
 
 from holdfast.analysis.precedent_results import precedent_of
+from holdfast.analysis.series import NO_FIX
 from holdfast.drift import load_suite
 
-SUITE, DRAWS = "everyday", 1
+SUITE = "everyday"
+DRAWS = 1  # for each reply of a history
 
 
 def main() -> None:
@@ -36,37 +39,38 @@ def main() -> None:
         help="fixes under which the last reply is drawn too",
     )
     arguments = parser.parse_args()
-    folder = arguments.runs / f"{name_of(arguments)}{'-methods' if arguments.method else ''}"
-    words = command(arguments)
-    (run,) = run_each({folder: words})
+    suffix = "-methods" if arguments.method else ""
+    folder = arguments.runs / f"{name_of(arguments)}{suffix}"
+    command = precedent_command(arguments)
+    (run,) = run_each({folder: command})
     record = record_of(
         "precedent",
         arguments,
         [run],
-        command=shlex.join(["holdfast", *words]),
-        conversations=sum(chat.method == "none" for chat in run.precedents),
+        command=shlex.join(["holdfast", *command]),
+        conversations=sum(chat.method == NO_FIX for chat in run.precedents),
         results=[asdict(result) for result in precedent_of(run.precedents)],
     )
-    print(precedent_fixes_table([record]) if arguments.method else precedent_table([record]))
+    table = precedent_fixes_table if arguments.method else precedent_table
+    print(table([record]))
 
 
-def command(arguments: Namespace) -> list[str]:
-    """The command line, but for the folder.
+def precedent_command(arguments: Namespace) -> list[str]:
+    """The command to run, without its folder.
 
-    It has one pair of histories for each prompt, and one for each rule that is asked separately.
+    Each prompt has one conversation for each group of rules that the same questions probe.
     """
     suite = load_suite(SUITE)
-    chosen = suite.only([case.id for case in suite.cases[:: arguments.every]])
-    pairs = sum(len(case.rules_asked_together) for case in chosen.cases)
-    prompts = ["--prompts", ",".join(case.id for case in chosen.cases)]
-    # all methods see the histories of no method, the first
-    methods = ["none", *arguments.method] if arguments.method else []
-    return [
-        *("precedent", *model_options(arguments), "--suite", SUITE),
-        *(prompts if arguments.every > 1 else ()),
-        *("--conversations", str(pairs), "--draws", str(DRAWS)),
-        *(word for method in methods for word in ("--method", method)),
-    ]
+    suite = suite.only([case.id for case in suite.cases[:: arguments.every]])
+    command = ["precedent", *model_options(arguments), "--suite", SUITE]
+    if arguments.every > 1:
+        command += ["--prompts", ",".join(case.id for case in suite.cases)]
+    conversations = sum(len(case.rules_asked_together) for case in suite.cases)
+    command += ["--conversations", str(conversations), "--draws", str(DRAWS)]
+    if arguments.method:
+        # no fix comes first, because the others use its histories
+        command += method_options([NO_FIX, *arguments.method])
+    return command
 
 
 if __name__ == "__main__":

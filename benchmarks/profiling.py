@@ -1,4 +1,5 @@
-"""Head profiling against one head at a time, on a random Llama of 8 layers x 8 heads.
+"""Compares the speed of head profiling with one head at a time, on a random Llama of 8 layers x 8
+heads.
 
 Both profile 64 heads on 64 samples, and run in this process, in turn. "One head at a time" is
 `model.score` or `model.generate` on one sample with one head, for a random subset of heads, scaled
@@ -84,10 +85,15 @@ def build(width: int) -> LocalModel:
     )
 
 
-def messages(
-    model: LocalModel, number: int, share: float
-) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
-    """A chat of 110 to 160 tokens, with the emphasised instruction after this share of the text."""
+class EmphasisedChat(NamedTuple):
+    """A chat with an emphasised instruction."""
+
+    messages: tuple[dict[str, str], ...]
+    emphasis: tuple[str, ...]
+
+
+def emphasised_chat(model: LocalModel, number: int, share: float) -> EmphasisedChat:
+    """A chat of 110 to 160 tokens, with the instruction after this share of the text."""
     rng = random.Random(number)
     num_tokens = rng.randint(110, 160)
     text = []
@@ -95,7 +101,8 @@ def messages(
         text.append(rng.choice(WORDS))
     position = round(share * len(text))
     text[position:position] = ["Name", "her", "job", "in", "one", "word."]
-    return ({"role": "user", "content": " ".join(text)},), ("Name her job in one word.",)
+    message = {"role": "user", "content": " ".join(text)}
+    return EmphasisedChat((message,), ("Name her job in one word.",))
 
 
 class Duration(NamedTuple):
@@ -106,6 +113,7 @@ class Duration(NamedTuple):
 
 
 def time_of(work: Callable[[], None]) -> Duration:
+    """Does some work, and times it."""
     wall = time.perf_counter()
     processor = time.process_time()
     work()
@@ -125,6 +133,7 @@ def measure(ours: Callable[[], None], plain: Callable[[], None], scale: float) -
 
 
 def profile_all(model: LocalModel, samples: Sequence[ContinuationSample | ReplySample]) -> None:
+    """Profiles all heads on the samples."""
     with tempfile.TemporaryDirectory() as folder:
         profile(model, samples, folder, PLAN)
 
@@ -154,7 +163,7 @@ def build_tasks(
 
     def compare(share: float) -> list[ContinuationSample | ReplySample]:
         return [
-            ContinuationSample(*messages(model, number, share), JOBS, number % len(JOBS))
+            ContinuationSample(*emphasised_chat(model, number, share), JOBS, number % len(JOBS))
             for number in range(num_compared)
         ]
 
@@ -162,7 +171,7 @@ def build_tasks(
         "scoring, emphasis at the end": compare(1.0),
         "scoring, emphasis in the middle": compare(0.5),
         "generating": [
-            ReplySample(*messages(model, number, 1.0), lambda text: float(len(text)))
+            ReplySample(*emphasised_chat(model, number, 1.0), lambda text: float(len(text)))
             for number in range(num_generated)
         ],
     }

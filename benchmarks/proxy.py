@@ -1,4 +1,4 @@
-"""The time that `holdfast proxy` adds to a stream, in alternation with a direct connection.
+"""Measures the time that `holdfast proxy` adds to a stream, against a direct connection in turn.
 
 The upstream is a server in another process that answers after a fixed time and then sends a piece
 of text every tenth of a second. Every client opens its own connection and sends a chat of a few
@@ -32,7 +32,9 @@ from pathlib import Path
 
 from stamp import measured_on, write_record
 
-FIRST, INTERVAL, PIECES = 0.3, 0.1, 50  # seconds to the first piece, between pieces, how many
+FIRST_SECONDS = 0.3  # until the upstream sends the first piece of text
+INTERVAL_SECONDS = 0.1  # between pieces
+PIECES = 50
 BEGIN_WITHIN = 2.0  # seconds in which all streams of a block begin
 PATIENCE = 3.0  # seconds after which a client leaves if it has received nothing
 METHOD = "reminder:every=2"
@@ -61,25 +63,26 @@ def event(text: str | None) -> bytes:
 
 
 def chunk(data: bytes) -> bytes:
+    """A part of a body in HTTP's chunked encoding; an empty one ends the body."""
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
-async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The upstream's side of one connection."""
+async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers the requests of one connection to the upstream."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             length = int(head.partition("content-length:")[2].partition("\r\n")[0] or 0)
             body = await reader.readexactly(length)
             fault = json.loads(body)["user"] if body else HEALTHY
-            if not await _answer(writer, fault):
+            if not await write_answer(writer, fault):
                 break
     writer.close()
 
 
-async def _answer(writer: asyncio.StreamWriter, fault: str) -> bool:
-    """Writes one answer; returns whether the connection stays open."""
-    await asyncio.sleep(FIRST)
+async def write_answer(writer: asyncio.StreamWriter, fault: str) -> bool:
+    """Writes one answer, with a fault or `HEALTHY`; returns whether the connection stays open."""
+    await asyncio.sleep(FIRST_SECONDS)
     if fault == "closes-before":
         return False
     if fault == "silent":
@@ -96,7 +99,7 @@ async def _answer(writer: asyncio.StreamWriter, fault: str) -> bool:
             return False
         writer.write(chunk(event(f"word{number} ")))
         await writer.drain()
-        await asyncio.sleep(INTERVAL)
+        await asyncio.sleep(INTERVAL_SECONDS)
     writer.write(
         chunk(event("Tony")) + chunk(event(None)) + chunk(b"data: [DONE]\n\n") + chunk(b"")
     )
@@ -105,7 +108,8 @@ async def _answer(writer: asyncio.StreamWriter, fault: str) -> bool:
 
 
 async def serve_upstream(port: int) -> None:
-    server = await asyncio.start_server(answer, "127.0.0.1", port, backlog=1024)
+    """Runs the upstream until the process ends."""
+    server = await asyncio.start_server(serve_connection, "127.0.0.1", port, backlog=1024)
     async with server:
         await server.serve_forever()
 
@@ -152,8 +156,8 @@ def request(number: int, fault: str) -> bytes:
     return head.encode() + body
 
 
-async def stream(port: int, number: int, fault: str, wait: float) -> Stream:
-    """Runs one client's stream."""
+async def receive_stream(port: int, number: int, fault: str, wait: float) -> Stream:
+    """Sends one client's request after a while, and receives the stream."""
     await asyncio.sleep(wait)
     first = None
     status = 0
@@ -183,26 +187,33 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
         yield line
 
 
-async def block(port: int, streams: int, seed: int, *, faulty: bool = False) -> list[Stream]:
-    """Runs streams that are open at the same time."""
+def run_block(port: int, streams: int, seed: int, *, faulty: bool = False) -> list[Stream]:
+    """Runs streams that are open at the same time; if `faulty`, one in four fails upstream."""
     draw = random.Random(seed)
-    kinds = [
-        FAULTS[n // 4 % len(FAULTS)] if faulty and n % 4 == 0 else HEALTHY for n in range(streams)
-    ]
+    faults = [HEALTHY] * streams
+    if faulty:
+        for number in range(0, streams, 4):
+            faults[number] = FAULTS[number // 4 % len(FAULTS)]
     waits = [draw.random() * BEGIN_WITHIN for _ in range(streams)]
-    tasks = [stream(port, n, kinds[n], waits[n]) for n in range(streams)]
-    return await asyncio.gather(*tasks)
+
+    async def receive_all() -> list[Stream]:
+        clients = enumerate(zip(faults, waits, strict=True))
+        tasks = [receive_stream(port, number, fault, wait) for number, (fault, wait) in clients]
+        return await asyncio.gather(*tasks)
+
+    return asyncio.run(receive_all())
 
 
 def free_port() -> int:
+    """A port that no server listens on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
 
 
 @contextlib.contextmanager
-def process(words: list[str], port: int) -> Iterator[subprocess.Popen]:
+def running(command: list[str], port: int) -> Iterator[None]:
     """Runs a server in a separate process; enters once it accepts connections."""
-    running = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         for _ in range(600):
             with (
@@ -212,78 +223,81 @@ def process(words: list[str], port: int) -> Iterator[subprocess.Popen]:
                 break
             time.sleep(0.1)
         else:
-            raise SystemExit(f"{' '.join(words)} does not accept connections.")
-        yield running
+            raise SystemExit(f"{' '.join(command)} does not accept connections.")
+        yield
     finally:
-        running.terminate()
-        running.wait()
+        process.terminate()
+        process.wait()
 
 
 def measure(streams: int, repeats: int) -> dict:
     """Measures the numbers of the record."""
-    upstream = free_port()
-    proxy = free_port()
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        suite = Path(folder) / "suite.yaml"
-        suite.write_text(SUITE)
-        fake_server = [sys.executable, __file__, "--upstream", str(upstream)]
-        stack.enter_context(process(fake_server, upstream))
-        words = ["proxy", "--upstream", f"http://127.0.0.1:{upstream}", "--suite", str(suite)]
-        words += ["--method", METHOD, "--port", str(proxy)]
-        stack.enter_context(process([sys.executable, "-m", "holdfast", *words], proxy))
-        for port in (upstream, proxy):
-            asyncio.run(block(port, 20, 0))  # first requests import and connect
+    ports = {"direct": free_port(), "proxied": free_port()}
+    with running_servers(ports["direct"], ports["proxied"]):
+        for port in ports.values():
+            run_block(port, 20, 0)  # first requests import and connect
         rows = []
         for repeat in range(repeats):
-            seen = {}
-            for name, port in (("direct", upstream), ("proxied", proxy))[
-                :: 1 if repeat % 2 else -1
-            ]:
-                seen[name] = asyncio.run(block(port, streams, repeat))
-            rows.append(_row(seen))
+            names = list(ports) if repeat % 2 else list(reversed(ports))
+            blocks = {name: run_block(ports[name], streams, repeat) for name in names}
+            row = {name: {**_times(block), **_as_direct(block)} for name, block in blocks.items()}
+            rows.append(row)
             print(rows[-1], flush=True)
         faulty = {
-            name: asyncio.run(block(port, streams, repeats, faulty=True))
-            for name, port in (("direct", upstream), ("proxied", proxy))
+            name: run_block(port, streams, repeats, faulty=True) for name, port in ports.items()
         }
-    added = [row["proxied"]["median_ms"] - row["direct"]["median_ms"] for row in rows]
-    added_p95 = [row["proxied"]["p95_ms"] - row["direct"]["p95_ms"] for row in rows]
     return {
         "streams": streams,
         "method": METHOD,
-        "added_ms": {"median": round(statistics.median(added), 2), "range": _range(added)},
-        "added_p95_ms": {
-            "median": round(statistics.median(added_p95), 2),
-            "range": _range(added_p95),
-        },
+        "added_ms": _added(rows, "median_ms"),
+        "added_p95_ms": _added(rows, "p95_ms"),
         "rows": rows,
-        "faults": {name: _as_direct(streams) for name, streams in faulty.items()},
+        "faults": {name: _as_direct(block) for name, block in faulty.items()},
     }
 
 
-def _row(seen: dict[str, list[Stream]]) -> dict:
-    return {name: {**_times(streams), **_as_direct(streams)} for name, streams in seen.items()}
+@contextlib.contextmanager
+def running_servers(upstream: int, proxy: int) -> Iterator[None]:
+    """Runs the upstream and the proxy before it, at these ports."""
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Path(folder) / "suite.yaml"
+        suite.write_text(SUITE)
+        command = [sys.executable, "-m", "holdfast", "proxy", "--suite", str(suite)]
+        command += ["--upstream", f"http://127.0.0.1:{upstream}"]
+        command += ["--method", METHOD, "--port", str(proxy)]
+        with (
+            running([sys.executable, __file__, "--upstream", str(upstream)], upstream),
+            running(command, proxy),
+        ):
+            yield
+
+
+def _added(rows: list[dict], name: str) -> dict:
+    """How much the proxy adds to a time of a direct connection, over the repetitions."""
+    added = [row["proxied"][name] - row["direct"][name] for row in rows]
+    return {
+        "median": round(statistics.median(added), 2),
+        "range": [round(min(added), 2), round(max(added), 2)],
+    }
 
 
 def _times(streams: list[Stream]) -> dict:
+    """The median and 95th percentile of the milliseconds to the first piece of text."""
     firsts = [1000 * stream.first for stream in streams if stream.first is not None]
     p95 = statistics.quantiles(firsts, n=20)[-1]
     return {"median_ms": round(statistics.median(firsts), 2), "p95_ms": round(p95, 2)}
 
 
 def _as_direct(streams: list[Stream]) -> dict:
-    kinds = sorted({stream.fault for stream in streams})
-    return {
-        kind: {
-            "streams": sum(stream.fault == kind for stream in streams),
-            "as_direct": sum(s.is_like_direct() for s in streams if s.fault == kind),
+    """By fault, how many streams there are, and how many end as over a direct connection."""
+    counts = {}
+    for fault in sorted({stream.fault for stream in streams}):
+        of_fault = [stream for stream in streams if stream.fault == fault]
+        counts[fault] = {
+            "streams": len(of_fault),
+            "as_direct": sum(stream.is_like_direct() for stream in of_fault),
         }
-        for kind in kinds
-    }
-
-
-def _range(values: list[float]) -> list[float]:
-    return [round(min(values), 2), round(max(values), 2)]
+    return counts
 
 
 def main() -> None:

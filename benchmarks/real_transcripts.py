@@ -1,9 +1,11 @@
 """Turns dialogs of a drift run into transcripts to label: with compactions, orders of the user, and
 prompts that were removed.
 
-`python benchmarks/real_transcripts.py RUN --out FILE`, for a run of the suite `bots`. What is done
-to which dialog is fixed here, before anything is labelled; the words that are put in are those of
-`tests/data/causes/inserts.yaml`. Rounds with a long message of the user are left out.
+    python benchmarks/real_transcripts.py RUN --out FILE
+
+RUN is a run of the suite `bots`. What is done to which dialog is fixed here, before anything is
+labelled; the words that are put in are those of `tests/data/causes/inserts.yaml`. Rounds with a
+long message of the user are left out.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ import argparse
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from labelled_transcripts import FILE
 
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Case
-from holdfast.records import read_run
+from holdfast.records import Conversation, read_run
 
 INSERTS = FILE.parent / "inserts.yaml"
 SEED = 20261128
+# What is done to a dialog, in turn: nothing; the user orders something; it is compacted; its first
+# round is dropped; it has another prompt; it has none; it is compacted in Codex, with an order.
 ARRANGEMENTS = ("whole", "ordered", "compacted", "cut", "other-prompt", "no-prompt", "codex")
 FORMATS = {"compacted": "claude-code", "cut": "litellm", "codex": "codex"}
 DIALOGS = 21
@@ -31,6 +35,13 @@ _MAX_CHARACTERS = 300  # characters of a user's message
 _OTHER_PROMPT = "You are a helpful assistant. Answer the questions of the user."
 
 Event = dict[str, Any]
+
+
+class Round(NamedTuple):
+    """A message of the user, and the model's reply."""
+
+    user: str
+    reply: str
 
 
 def real_dialogs(run: Path) -> list[dict[str, Any]]:
@@ -47,18 +58,23 @@ def real_dialogs(run: Path) -> list[dict[str, Any]]:
         family = families[number % len(families)]
         case = cases[f"{family}-{1 + number // len(families) % 2}"]
         record = by_case[case.id].pop(0)
-        how = ARRANGEMENTS[number % len(ARRANGEMENTS)]
-        rounds = [*_rounds(record)][:ROUNDS]
-        events = [*_events(how, case, rounds, inserts[family], rng)]
-        id = f"real-{number + 1}-{case.id}-{how}"
-        format_name = FORMATS.get(how, "openai")
-        head = {"id": id, "half": "real", "format": format_name, "suite": case.id}
-        dialogs.append({**head, "events": events})
+        arrangement = ARRANGEMENTS[number % len(ARRANGEMENTS)]
+        rounds = [*_short_rounds(record)][:ROUNDS]
+        events = [*_arrange(arrangement, case, rounds, inserts[family], rng)]
+        dialogs.append(
+            {
+                "id": f"real-{number + 1}-{case.id}-{arrangement}",
+                "half": "real",
+                "format": FORMATS.get(arrangement, "openai"),
+                "suite": case.id,
+                "events": events,
+            }
+        )
     return dialogs
 
 
-def _rounds(record: Any) -> Iterator[tuple[str, str]]:
-    """The messages of the user and the model in the rounds whose user's message is short."""
+def _short_rounds(record: Conversation) -> Iterator[Round]:
+    """The rounds with a reply whose user's message is short."""
     users = {turn.round: turn.text for turn in record.turns if turn.speaker == "user"}
     for turn in record.turns:
         if (
@@ -66,34 +82,41 @@ def _rounds(record: Any) -> Iterator[tuple[str, str]]:
             and len(users[turn.round]) <= _MAX_CHARACTERS
             and turn.text.strip()
         ):
-            yield users[turn.round], turn.text
+            yield Round(users[turn.round], turn.text)
 
 
-def _events(
-    how: str,
+def _arrange(
+    arrangement: str,
     case: Case,
-    rounds: Sequence[tuple[str, str]],
+    rounds: Sequence[Round],
     inserts: dict[str, dict[str, str]],
     rng: random.Random,
 ) -> Iterator[Event]:
+    """Yields the events of a dialog as one of `ARRANGEMENTS` changes it.
+
+    Args:
+        inserts: of the case's family: orders of the user, and a sentence about each rule for
+            summaries, of which half are used.
+    """
     order = rng.choice(sorted(inserts["orders"].values()))
-    kept = sorted(rng.sample(sorted(inserts["summary"]), (len(inserts["summary"]) + 1) // 2))
-    if how in ("whole", "ordered"):
+    rules = sorted(rng.sample(sorted(inserts["summary"]), (len(inserts["summary"]) + 1) // 2))
+    order_at = {"ordered": 1, "no-prompt": 1, "codex": 2}.get(arrangement)  # a round, from 0
+    if arrangement in ("whole", "ordered"):
         yield {"system": case.system_prompt}
-    elif how == "other-prompt":
+    elif arrangement == "other-prompt":
         yield {"system": _OTHER_PROMPT}
-    elif how == "codex":
+    elif arrangement == "codex":
         yield {"system": _OTHER_PROMPT}
         yield {"agents": case.system_prompt}
     for number, (user, reply) in enumerate(rounds):
-        if number == 2 and how in ("compacted", "codex"):
-            points = "\n".join(inserts["summary"][rule] for rule in kept)
+        if number == 2 and arrangement in ("compacted", "codex"):
+            points = "\n".join(inserts["summary"][rule] for rule in rules)
             yield {"compact": f"Summary of the dialog so far.\n{points}\nIt goes on."}
-        if number == 2 and how == "cut":
+        if number == 2 and arrangement == "cut":
             yield {"drop": 2}
-        if number == 0 and how in ("compacted", "cut"):
+        if number == 0 and arrangement in ("compacted", "cut"):
             user = f"{case.system_prompt}\n\n{user}"
-        if number == (2 if how == "codex" else 1) and how in ("ordered", "no-prompt", "codex"):
+        if number == order_at:
             user = f"{user} {order}"
         yield {"user": user}
         yield {"say": reply}

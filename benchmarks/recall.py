@@ -1,4 +1,4 @@
-"""Does a fix cost the memory of what the user said?
+"""Measures whether a fix costs the memory of what the user said.
 
 In a recorded dialog the user mentions the name of a pet at a random turn, and asks for it at the
 end. There are four replies to choose from, each with a possible name; the most likely one counts.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from chosen_heads import history
@@ -24,24 +25,32 @@ ASK_AT = 4  # the user turn that asks, not counting the one that mentions the na
 LETTERS = "ABCD"
 
 
-def recall_question(record: Conversation, rng: random.Random) -> tuple[list[dict], list[str], int]:
-    """A chat that mentions and asks, the replies to choose from, and the index of the right one."""
+class RecallQuestion(NamedTuple):
+    """A question about a name that the user mentioned."""
+
+    chat: list[dict]  # with the mention, and the question at its end
+    replies: list[str]  # to choose from
+    answer: int  # the index of the right reply
+
+
+def recall_question(record: Conversation, rng: random.Random) -> RecallQuestion:
+    """Draws a question, and the turn of the dialog before which the name is mentioned."""
     names = rng.sample(NAMES, len(LETTERS))
     pet = rng.choice(PETS)
     answer = rng.randrange(4)
     system, *turns = history(record, ASK_AT)
-    at = 2 * rng.randrange(len(turns) // 2 + 1)
+    position = 2 * rng.randrange(len(turns) // 2 + 1)
     choices = ", ".join(f"{letter}) {name}" for letter, name in zip(LETTERS, names, strict=True))
     chat = [
         system,
-        *turns[:at],
+        *turns[:position],
         {"role": "user", "content": f"My {pet} is called {names[answer]}."},
         {"role": "assistant", "content": ANSWERED},
-        *turns[at:],
+        *turns[position:],
         {"role": "user", "content": f"What is my {pet} called? {choices}"},
     ]
     replies = [f"{name} ({letter})" for letter, name in zip(LETTERS, names, strict=True)]
-    return chat, replies, answer
+    return RecallQuestion(chat, replies, answer)
 
 
 def recall(
@@ -63,12 +72,12 @@ def recall(
         rng = random.Random(f"recall {seed}")
         questions = [recall_question(record, rng) for record in records for _ in range(per_record)]
         scored = model.session().score_batch(
-            [Request(tuple(chat), fix) for chat, _, _ in questions],
-            [replies for _, replies, _ in questions],
+            [Request(tuple(question.chat), fix) for question in questions],
+            [question.replies for question in questions],
         )
-        right = [
-            int(np.argmax(scores.log_probabilities)) == answer
-            for scores, (_, _, answer) in zip(scored, questions, strict=True)
+        is_right = [
+            int(np.argmax(scores.log_probabilities)) == question.answer
+            for scores, question in zip(scored, questions, strict=True)
         ]
-        shares[index] = np.reshape(right, (len(records), per_record)).mean(1)
+        shares[index] = np.reshape(is_right, (len(records), per_record)).mean(1)
     return shares

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,9 @@ class Number:
 
 
 def numbers(value: object, path: str = "") -> Iterator[tuple[str, Number]]:
-    """The numbers of a record that have an interval or repetitions, by their path in it."""
+    """The numbers of a record that have an interval or repetitions, each with its path in it, such
+    as "/rows/boost:factor=4/drop".
+    """
     if isinstance(value, dict):
         if {"mean", "low", "high"} <= value.keys():
             if None not in (value["mean"], value["low"], value["high"]):
@@ -52,28 +54,31 @@ def numbers(value: object, path: str = "") -> Iterator[tuple[str, Number]]:
 
 def _label(inner: object, index: int) -> str:
     """The label of a list element: its method, work or number, or else its index."""
-    names = (
-        [inner[key] for key in ("method", "work", "number") if key in inner]
-        if isinstance(inner, dict)
-        else []
-    )
-    return str(names[0]) if names else str(index)
+    if isinstance(inner, dict):
+        for key in ("method", "work", "number"):
+            if key in inner:
+                return str(inner[key])
+    return str(index)
 
 
 def _ranges(repetitions: list[dict] | list[float], path: str) -> Iterator[tuple[str, Number]]:
     """Median and range of every ratio over the repetitions."""
     if not all(isinstance(row, dict) for row in repetitions):  # plain ratios
-        values = sorted(repetitions)
-        yield path, Number(values[len(values) // 2], values[0], values[-1])
+        yield path, _median_and_range(repetitions)
         return
     rows = [dict(_leaves(row)) for row in repetitions]
     for key in rows[0]:
-        values = sorted(row[key] for row in rows if key in row)
         if "ratio" in key:
-            yield f"{path}{key}", Number(values[len(values) // 2], values[0], values[-1])
+            yield f"{path}{key}", _median_and_range([row[key] for row in rows if key in row])
+
+
+def _median_and_range(values: Sequence[float]) -> Number:
+    ordered = sorted(values)
+    return Number(ordered[len(ordered) // 2], ordered[0], ordered[-1])
 
 
 def _leaves(value: dict, path: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers in nested dictionaries, each with its path: ("/peer/ratio", 2.0)."""
     for key, inner in value.items():
         if isinstance(inner, dict):
             yield from _leaves(inner, f"{path}/{key}")
@@ -85,8 +90,8 @@ def verdicts(record: dict | list) -> Iterator[tuple[str, str]]:
     """Verdicts on a paper's claims, by claim; in version 0.1.0, records are lists of figures."""
     for figure in record.get("figures", ()) if isinstance(record, dict) else record:
         for claim in figure["claims"]:
-            what = f"{figure.get('kind', 'Figure')} {figure['number']}: {claim['text']}"
-            yield what, claim["verdict"]
+            name = f"{figure.get('kind', 'Figure')} {figure['number']}"
+            yield f"{name}: {claim['text']}", claim["verdict"]
 
 
 def changes(old: dict | list, new: dict | list) -> list[str]:
@@ -107,7 +112,7 @@ def changes(old: dict | list, new: dict | list) -> list[str]:
     return lines
 
 
-def at(commit: str, name: str) -> dict | list:
+def record_at(commit: str, name: str) -> dict | list:
     """The record in a commit; {} if it has none."""
     shown = subprocess.run(
         ["git", "show", f"{commit}:benchmarks/results/{name}.json"],
@@ -124,7 +129,7 @@ def print_changes(commit: str) -> None:
         file = ROOT / "benchmarks" / "results" / f"{record.name}.json"
         if not file.exists():
             continue
-        lines = changes(at(commit, record.name), json.loads(file.read_text()))
+        lines = changes(record_at(commit, record.name), json.loads(file.read_text()))
         if lines:
             print("\n".join(["", record.name, *lines]))
 

@@ -82,7 +82,9 @@ def reasons_against(record: Record, data: dict[str, Path | None]) -> list[str]:
         for name, option in DATA.items()
         if f"{{{name}}}" in record.command and data[name] is None
     ]
-    return [*reasons, *(["a GPU is needed"] if record.gpu and "no GPU" in machine() else [])]
+    if record.gpu and "no GPU" in machine():
+        reasons.append("a GPU is needed")
+    return reasons
 
 
 def main() -> None:
@@ -125,7 +127,7 @@ def main() -> None:
         parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
     data = {name: getattr(arguments, name) for name in DATA}
     runs = arguments.runs.resolve()
-    left = []
+    to_measure = []
     for record in (by_name[name] for name in arguments.names or by_name):
         reasons = reasons_against(record, data)
         if reasons and arguments.names:
@@ -133,11 +135,11 @@ def main() -> None:
         if reasons:
             print(f"left out: {record.name}: {reasons[0]}", flush=True)
         elif not is_measured(record, runs):
-            left.append(record)
-    for number, record in enumerate(left):
-        hours = sum(later.minutes for later in left[number:]) / 60
+            to_measure.append(record)
+    for number, record in enumerate(to_measure):
+        hours = sum(later.minutes for later in to_measure[number:]) / 60
         print(
-            f"{record.name}: {number + 1} of {len(left)}, about {record.minutes} minutes of"
+            f"{record.name}: {number + 1} of {len(to_measure)}, about {record.minutes} minutes of"
             f" {hours:.1f} hours left",
             flush=True,
         )

@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -174,12 +174,14 @@ def forks_of(model, request) -> Iterator[tuple[str, dict]]:
         yield f"{name}/kept", as_data(kept)
 
 
-def as_data(reply) -> dict:
+def as_data(reply: holdfast.Reply) -> dict:
+    """A reply as the fixture has it."""
     data = {"tokens": list(reply.token_ids), "stop": reply.stop_reason}
     return data | ({"masses": rounded(reply.token_masses)} if reply.token_masses else {})
 
 
-def rounded(values) -> list[float]:
+def rounded(values: Sequence[float]) -> list[float]:
+    """Numbers as the fixture has them."""
     return [round(value, DIGITS) for value in values]
 
 
@@ -224,7 +226,7 @@ def differences(recorded: dict[str, dict], now: dict[str, dict]) -> list[str]:
             if before.get(part) != after.get(part):
                 lines.append(f"{name}: {part} were {before.get(part)}, are {after.get(part)}")
         for part, tolerance in (("masses", MASS_TOLERANCE), ("scores", SCORE_TOLERANCE)):
-            if moved := far(before.get(part, ()), after.get(part, ()), tolerance):
+            if moved := change_of_numbers(before.get(part, ()), after.get(part, ()), tolerance):
                 lines.append(f"{name}: {part} {moved}")
     return sorted(lines)
 
@@ -241,7 +243,8 @@ def with_recorded(recorded: dict[str, dict], now: dict[str, dict]) -> dict[str, 
     }
 
 
-def far(before, after, tolerance: float) -> str:
+def change_of_numbers(before: Sequence[float], after: Sequence[float], tolerance: float) -> str:
+    """How numbers changed, in words; "" if all moved by at most the tolerance."""
     if len(before) != len(after):
         return f"were {len(before)}, are {len(after)}"
     moves = [abs(a - b) for a, b in zip(before, after, strict=True)]
@@ -250,6 +253,7 @@ def far(before, after, tolerance: float) -> str:
 
 
 def read() -> dict:
+    """The recorded fixture."""
     return json.loads(FILE.read_text()) if FILE.exists() else {"models": {}}
 
 

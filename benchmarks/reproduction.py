@@ -94,24 +94,24 @@ def scores_on_other_tasks(model, profiled: list[str], run: Path) -> dict[str, di
     return scores
 
 
-def reproduce_words(arguments: argparse.Namespace, known: Path | None, run: Path) -> list[str]:
-    """The words of the `holdfast reproduce` command.
+def reproduce_command(arguments: argparse.Namespace, known: Path | None, run: Path) -> list[str]:
+    """The command to run.
 
     Args:
         known: the file of the facts that the model knows; None without --facts.
         run: the folder of the run.
     """
-    words = ["reproduce", arguments.paper, "--scale", arguments.scale]
+    command = ["reproduce", arguments.paper, "--scale", arguments.scale]
     for name in ("model", "dtype", "chat_template", "suite"):
         if (value := getattr(arguments, name)) not in (None, "default"):
-            words += [f"--{name.replace('_', '-')}", value]
+            command += [f"--{name.replace('_', '-')}", value]
     for task in arguments.task:
-        words += ["--task", task]
+        command += ["--task", task]
     if known is not None:
-        words += ["--data", str(known)]
+        command += ["--data", str(known)]
         if set(arguments.task) != {"counterfact"}:
-            words += ["--data", tasks.SYNTHETIC]  # for the biographies
-    return [*words, "--out", str(run)]
+            command += ["--data", tasks.SYNTHETIC]  # for the biographies
+    return [*command, "--out", str(run)]
 
 
 def copy_images(figures: list[dict], run: Path, target: Path) -> None:
@@ -157,7 +157,7 @@ def main() -> None:
             write_known(model, arguments.facts, known)
         counts = json.loads(known.with_suffix(".json").read_text())
         record["facts"] = {name: counts[name] for name in ("asked", "known")}
-    if status := command_line(reproduce_words(arguments, known, run)):
+    if status := command_line(reproduce_command(arguments, known, run)):
         raise SystemExit(status)
     figures = json.loads((run / "findings.json").read_text())
     copy_images(figures, run, out.parent)

@@ -1,5 +1,5 @@
-"""The cost of many conversations on models of 8 and 70 billion parameters: tokens, savings by
-reusing prefixes, and GPU hours.
+"""Estimates what many conversations cost on models of 8 and 70 billion parameters: tokens, savings
+by reusing prefixes, and GPU hours.
 
 Tokens are counted in conversations of the suite `core`: every system prompt, question and chat
 template is real; replies are texts of a given length, since such a model does not run here. How
@@ -29,13 +29,16 @@ from stamp import measured_on, write_json
 import holdfast
 from holdfast import drift
 from holdfast.analysis.statistics import estimate
+from holdfast.drift import Suite
 from holdfast.drift.concurrent_dialogs import hold_dialog
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import least_tokens
 from holdfast.drift.pairing import draw_pairing
+from holdfast.models.local import LocalModel
 
 REPLY_TOKENS = (50, 150, 400)  # the last is the protocol's limit
-COUNTED, PLAYED = 100, 24  # conversations
+COUNTED = 100  # conversations whose tokens are counted
+PLAYED = 24  # conversations in which the engine's excess is measured
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class Tokens:
         return self.least - self.generated + self.replies  # the last of each reply is not forwarded
 
 
-class SameLength:
+class FixedLengthEngine:
     """An engine whose replies all have one length; it takes chats of any length."""
 
     def __init__(self, tokenizer, words: list[int], length: int, number: int):
@@ -148,38 +151,38 @@ class SameLength:
         """Keeps nothing."""
 
 
-def counted(model, suite, settings: drift.Settings, length: int) -> Tokens:
+def count_tokens(model: LocalModel, suite: Suite, settings: drift.Settings, length: int) -> Tokens:
     """The tokens of conversations whose replies all have one length."""
     words = model.tokenizer(" and so on" * length)["input_ids"]
     rows = []
     for number in range(settings.conversations):
         dialog = Dialog(draw_pairing(suite, settings, number))
-        engine = SameLength(model.tokenizer, words, length, number)
+        engine = FixedLengthEngine(model.tokenizer, words, length, number)
         asyncio.run(hold_dialog(engine, dialog, (), settings))
         prompts = engine.prompts
-        drawn = len(engine.prompts)
         rows.append(
             Tokens(
-                drawn,
-                drawn * length,
-                sum(prompts),
-                least_tokens(dialog.sequences),
-                statistics.mean(prompts) + length / 2,
+                replies=len(prompts),
+                generated=len(prompts) * length,
+                read=sum(prompts),
+                least=least_tokens(dialog.sequences),
+                context=statistics.mean(prompts) + length / 2,
             )
         )
     return mean_of(rows)
 
 
 def mean_of(rows: list[Tokens]) -> Tokens:
+    """The mean of each field."""
     columns = zip(*(asdict(row).values() for row in rows), strict=True)
     return Tokens(*map(statistics.mean, columns))
 
 
-def excess(model, suite, settings: drift.Settings) -> dict:
+def forwarded_over_least(model: LocalModel, suite: Suite, settings: drift.Settings) -> dict:
     """Tokens that the engine forwards over the minimum possible, per conversation."""
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings).records
-    ratios = [row.tokens.forwarded / row.tokens.least for row in records]
+    ratios = [record.tokens.forwarded / record.tokens.least for record in records]
     overall = estimate(np.array(ratios), None)
     return {
         "conversations": len(ratios),
@@ -195,16 +198,17 @@ def gpu_hours(tokens: Tokens, model: Model, gpu: Gpu, bound: Bound, *, reuse: bo
     A step takes the longer of its operations and of reading the weights once and each row's keys
     and values. Prompts are limited only by operations.
     """
-    together = model.gpus * (bound.parallel if model.gpus > 1 else 1)
+    effective_gpus = model.gpus * (bound.parallel if model.gpus > 1 else 1)
     flops = gpu.flops * bound.flops
     bandwidth = gpu.bandwidth * bound.bandwidth
     row_bytes = model.token_bytes * tokens.context
     rows = (MEMORY_USED * gpu.memory * model.gpus - model.weight_bytes) / row_bytes
     prefill = (tokens.prefilled if reuse else tokens.read) * model.flops(tokens.context / 2) / flops
-    drawn = max(
+    token_seconds = max(
         (model.weight_bytes / rows + row_bytes) / bandwidth, model.flops(tokens.context) / flops
     )
-    return (prefill + tokens.generated * drawn) / together * model.gpus / 3600
+    seconds = prefill + tokens.generated * token_seconds  # if all GPUs were one
+    return seconds / effective_gpus * model.gpus / 3600
 
 
 def estimates(counts: dict[int, Tokens], conversations: int) -> Iterable[dict]:
@@ -229,18 +233,19 @@ def measure() -> dict:
     suite = drift.load_suite("core")
     settings = drift.Settings(conversations=COUNTED)
     texts = [case.system_prompt for case in suite.cases]
-    written = sum(len(model.tokenizer(text)["input_ids"]) for text in texts)
+    num_tokens = sum(len(model.tokenizer(text)["input_ids"]) for text in texts)
     return {
         "benchmark": "scaling",
         "measured_on": measured_on(model),
         "suite": suite.name,
         "rounds": settings.rounds,
         "counted": COUNTED,
-        "characters_per_token": sum(map(len, texts)) / written,
+        "characters_per_token": sum(map(len, texts)) / num_tokens,
         "tokens": {
-            str(length): asdict(counted(model, suite, settings, length)) for length in REPLY_TOKENS
+            str(length): asdict(count_tokens(model, suite, settings, length))
+            for length in REPLY_TOKENS
         },
-        "forwarded_over_least": excess(
+        "forwarded_over_least": forwarded_over_least(
             model, drift.load_suite("starter"), replace(settings, conversations=PLAYED)
         ),
     }
@@ -253,7 +258,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     record = json.loads(arguments.record.read_text()) if arguments.record else measure()
-    counts = {int(length): Tokens(**counted) for length, counted in record["tokens"].items()}
+    counts = {int(length): Tokens(**fields) for length, fields in record["tokens"].items()}
     record |= {
         "conversations": arguments.conversations,
         "models": [asdict(model) for model in MODELS],

@@ -28,14 +28,16 @@ from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.asking_baseline import ask_baseline
 from holdfast.drift.families import family_of, half_of, halves
+from holdfast.records import Run
 from holdfast.records.drift_summary import BaselineScores
 
 SEED = 730_193
-WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without
+MIN_PROMPTED = 0.6  # mean score with the prompt
+MAX_UNPROMPTED = 0.1  # mean score without it
 CONVERSATIONS_PER_PROMPT = 4  # each asks all of its screening probes
 
 
-def screening(suite: drift.Suite) -> drift.Suite:
+def with_screening_probes(suite: drift.Suite) -> drift.Suite:
     """The suite with the first half of each rule's probes."""
 
     def first_half(case: drift.Case, rule: drift.Rule) -> drift.Rule:
@@ -59,7 +61,7 @@ def rule_row(rule: drift.Rule, scored: BaselineScores | None) -> dict:
     """
     prompted = None if scored is None else round(scored.prompted.mean, 3)
     unprompted = None if scored is None else round(scored.unprompted.mean, 3)
-    kept = prompted is not None and prompted >= WITH
+    kept = prompted is not None and prompted >= MIN_PROMPTED
     return {
         "id": rule.id,
         "kind": rule.kind,
@@ -67,11 +69,11 @@ def rule_row(rule: drift.Rule, scored: BaselineScores | None) -> dict:
         "prompted": prompted,
         "unprompted": unprompted,
         "kept": kept,
-        "passes": kept and unprompted <= WITHOUT,
+        "passes": kept and unprompted <= MAX_UNPROMPTED,
     }
 
 
-def prompt_rows(suite: drift.Suite, run) -> list[dict]:
+def prompt_rows(suite: drift.Suite, run: Run) -> list[dict]:
     """A row per prompt with those of its rules; its scores are those of its worst rule."""
     baseline = baseline_beside(run, read_series(run)[0])
     scored = {row.name: row for row in baseline.cases}
@@ -82,7 +84,7 @@ def prompt_rows(suite: drift.Suite, run) -> list[dict]:
             rule_row(rule, scored.get(f"{case.id} · {rule.id}" if rule.id else case.id))
             for rule in case.rules
         ]
-        known = [row for row in rules if row["prompted"] is not None]
+        scored_rules = [row for row in rules if row["prompted"] is not None]
         family = family_of(case.id)
         rows.append(
             {
@@ -90,8 +92,8 @@ def prompt_rows(suite: drift.Suite, run) -> list[dict]:
                 "category": case.category,
                 "family": family,
                 "half": half[family],
-                "prompted": min((row["prompted"] for row in known), default=None),
-                "unprompted": max((row["unprompted"] for row in known), default=None),
+                "prompted": min((row["prompted"] for row in scored_rules), default=None),
+                "unprompted": max((row["unprompted"] for row in scored_rules), default=None),
                 "passes": all(row["passes"] for row in rules),
                 **({} if case.rules[0].id is None else {"rules": rules}),
             }
@@ -123,7 +125,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
 
     model = holdfast.load(arguments.model, dtype=arguments.dtype)
-    suite = screening(drift.load_suite(arguments.suite))
+    suite = with_screening_probes(drift.load_suite(arguments.suite))
     if arguments.families is not None:
         suite = half_of(suite, arguments.families)
     settings = drift.Settings(
@@ -150,8 +152,8 @@ def main() -> None:
         "seed": SEED,
         "sampling": dataclasses.asdict(settings.sampling),
         "replies_per_rule": CONVERSATIONS_PER_PROMPT * settings.probes_per_round,
-        "with_at_least": WITH,
-        "without_at_most": WITHOUT,
+        "with_at_least": MIN_PROMPTED,
+        "without_at_most": MAX_UNPROMPTED,
         "passing": len(passing),
         "families": len({row["family"] for row in passing}),
         "kinds": kinds_of(rows),

@@ -1,4 +1,4 @@
-"""The server under load: are replies lost or mixed up, does memory grow, and how fast is it?
+"""Measures the server under load: lost and mixed-up replies, memory, and speed.
 
 Three measurements of a model, by default the bundled one, each of a server in a process of its own:
 
@@ -34,7 +34,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +54,12 @@ from stamp import measured_on, write_json
 
 import holdfast
 from holdfast.models.checkpoint import find_source
+from holdfast.models.local import LocalModel
 
 CLIENTS = (1, 4, 16)
 SOAK_CLIENTS = 64
 LEAVING = 0.15  # share of the soak's clients that disconnect
-KEPT = 64 * 2**20  # bytes of keys and values that our server keeps for its dialogs
+CACHE_BYTES = 64 * 2**20  # of keys and values that our server keeps for its dialogs
 OURS = "holdfast"
 OURS_ON_LLAMA = "holdfast_llama"  # with llama.cpp's kernels
 OUR_NAMES = {"torch": OURS, "llama": OURS_ON_LLAMA}
@@ -101,6 +102,7 @@ class Server:
             self.process.kill()
 
     def wait_until_ready(self) -> None:
+        """Waits for up to two minutes; ends the benchmark if the server is not ready then."""
         for _ in range(600):
             if self.process.poll() is not None:
                 break
@@ -120,6 +122,7 @@ class Server:
         self.process.send_signal(signal.SIGCONT)
 
     def last_lines(self) -> str:
+        """The end of the server's output."""
         self.log.seek(0)
         return self.log.read()[-2000:]
 
@@ -131,6 +134,7 @@ class Server:
 
 
 def free_port() -> int:
+    """A port that no server listens on."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return listening.getsockname()[1]
@@ -151,14 +155,16 @@ def start(command: Sequence[str], health: str, model: str) -> Server:
 
 
 def serve_ours(model: str, *, dtype: str, engine: str = "torch") -> Server:
+    """Starts `holdfast serve`."""
     command = [sys.executable, "-m", "holdfast", "serve", "--model", model, "--engine", engine]
     if engine == "torch":
         command += ["--dtype", dtype]
-    command += ["--queue", "256", "--prefix-memory", str(KEPT)]
+    command += ["--queue", "256", "--prefix-memory", str(CACHE_BYTES)]
     return start(command, "/ready", model)
 
 
 def serve_peer(path: str, peer: str, *, dtype: str) -> Server:
+    """Starts `transformers serve` on a checkpoint; `peer` is one of `PEERS`."""
     command = [str(Path(sys.executable).with_name("transformers")), "serve", path]
     command += ["--device", "cpu", "--dtype", dtype]
     if peer == CONTINUOUS:
@@ -168,19 +174,21 @@ def serve_peer(path: str, peer: str, *, dtype: str) -> Server:
 
 
 def serve_llama(binary: str, model: str) -> Server:
+    """Starts llama.cpp's server on a GGUF file."""
     command = [binary, "--model", find_source(model).location, "--jinja", "--threads", "2"]
     slots = max(CLIENTS)
     command += ["--parallel", str(slots), "--ctx-size", str(slots * SLOT_TOKENS)]
     return start(command, "/health", model)
 
 
-def run(
-    server: Server, requests: Sequence[ClientRequest], clients: int, steers: bool
+def send(
+    server: Server, requests: Sequence[ClientRequest], clients: int, *, steers: bool
 ) -> list[ClientResponse]:
+    """Sends requests from this many clients, and waits for all responses."""
     return asyncio.run(send_all(server.url, server.model, requests, clients, steers=steers))
 
 
-def twins(model, requests: Sequence[ClientRequest]) -> list[str]:
+def offline_replies(model: LocalModel, requests: Sequence[ClientRequest]) -> list[str]:
     """The replies of `generate_batch` to the same requests."""
     sampling = holdfast.Sampling(1.0, 0.9, TOKENS)
     batch = [
@@ -193,29 +201,29 @@ def twins(model, requests: Sequence[ClientRequest]) -> list[str]:
 def soak(name: str, count: int, dtype: str) -> dict:
     """Runs mixed requests of many clients: lost replies, mixed-up replies, and memory."""
     requests = random_requests(count, steered=True, leaving=LEAVING)
-    first = count // 5
+    first_share = count // 5
     with serve_ours(name, dtype=dtype) as server:
-        responses = run(server, requests[:first], SOAK_CLIENTS, True)
+        responses = send(server, requests[:first_share], SOAK_CLIENTS, steers=True)
         early = server.resident
-        responses += run(server, requests[first:], SOAK_CLIENTS, True)
+        responses += send(server, requests[first_share:], SOAK_CLIENTS, steers=True)
         late = server.resident
         time.sleep(1)
         ready = httpx2.get(server.url + "/ready").status_code == 200
-    expected = twins(holdfast.load(name, dtype=dtype), requests)
+    expected = offline_replies(holdfast.load(name, dtype=dtype), requests)
     pairs = list(zip(responses, expected, strict=True))
-    stayed = [(reply, text) for reply, text in pairs if not reply.left]
-    left = [(reply, text) for reply, text in pairs if reply.left]
+    stayed = [(response, text) for response, text in pairs if not response.left]
+    left = [(response, text) for response, text in pairs if response.left]
     result = {
         "dtype": dtype,
         "requests": count,
         "clients": SOAK_CLIENTS,
-        "kept_bytes_at_most": KEPT,
-        "answered": sum(not reply.error for reply, _ in stayed),
+        "kept_bytes_at_most": CACHE_BYTES,
+        "answered": sum(not response.error for response, _ in stayed),
         "left": len(left),
-        "errors": [reply.error for reply in responses if reply.error][:10],
-        "other_than_twin": sum(reply.text != text for reply, text in stayed),
-        "left_other_than_twin": sum(not text.startswith(reply.text) for reply, text in left),
-        "busy_answers": sum(reply.retries for reply in responses),
+        "errors": [response.error for response in responses if response.error][:10],
+        "other_than_twin": sum(response.text != text for response, text in stayed),
+        "left_other_than_twin": sum(not text.startswith(response.text) for response, text in left),
+        "busy_answers": sum(response.retries for response in responses),
         "megabytes_after_a_fifth": round(early / 2**20),
         "megabytes_at_the_end": round(late / 2**20),
         "ready_at_the_end": ready,
@@ -224,18 +232,18 @@ def soak(name: str, count: int, dtype: str) -> dict:
     return result
 
 
-def figures(responses: Sequence[ClientResponse], seconds: float, tokenizer) -> dict:
+def throughput(responses: Sequence[ClientResponse], seconds: float, tokenizer) -> dict:
     """Throughput of one phase, and medians and 99th percentiles of a client's waiting times."""
-    broken = [reply.error for reply in responses if reply.error]
-    if broken:
-        sys.exit(f"{len(broken)} of {len(responses)} requests failed: {broken[0]}")
-    texts = [reply.text for reply in responses]
+    errors = [response.error for response in responses if response.error]
+    if errors:
+        sys.exit(f"{len(errors)} of {len(responses)} requests failed: {errors[0]}")
+    texts = [response.text for response in responses]
     tokens = sum(len(ids) + 1 for ids in tokenizer(texts, add_special_tokens=False)["input_ids"])
-    first = [reply.first for reply in responses if reply.pieces]
+    first = [response.first for response in responses if response.pieces]
     gaps = [
-        (reply.pieces[-1] - reply.pieces[0]) / (len(reply.pieces) - 1)
-        for reply in responses
-        if len(reply.pieces) > 1
+        (response.pieces[-1] - response.pieces[0]) / (len(response.pieces) - 1)
+        for response in responses
+        if len(response.pieces) > 1
     ]
     return {
         "requests_per_second": len(responses) / seconds,
@@ -247,6 +255,7 @@ def figures(responses: Sequence[ClientResponse], seconds: float, tokenizer) -> d
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """The median and the 99th percentile."""
     ordered = sorted(values)
     return {
         "p50": statistics.median(ordered),
@@ -264,45 +273,42 @@ def checkpoint_of(model, folder: str) -> str:
     return folder
 
 
-def speed(model, arguments: argparse.Namespace) -> dict:
-    """Measures ours and the peers on the same requests, in alternation."""
+def start_all(
+    stack: ExitStack, model: LocalModel, arguments: argparse.Namespace
+) -> dict[str, Server]:
+    """Starts our servers and the peers, which the stack ends; pauses each after a few requests."""
     dtype = arguments.dtype
+    path = checkpoint_of(model, stack.enter_context(tempfile.TemporaryDirectory()))
+    servers: dict[str, Server] = {}
+    for engine in arguments.engines:
+        ours = serve_ours(arguments.model, dtype=dtype, engine=engine)
+        servers[OUR_NAMES[engine]] = stack.enter_context(ours)
+    for peer in arguments.peers:
+        servers[peer] = stack.enter_context(serve_peer(path, peer, dtype=dtype))
+    if arguments.llama_server:
+        llama = serve_llama(arguments.llama_server, arguments.model)
+        servers[LLAMA] = stack.enter_context(llama)
+    for server in servers.values():
+        send(server, random_requests(4, steered=False, seed=99), 2, steers=False)
+        server.pause()
+    return servers
+
+
+def speed(model: LocalModel, arguments: argparse.Namespace) -> dict:
+    """Measures ours and the peers on the same requests, in alternation."""
     with ExitStack() as stack:
-        path = checkpoint_of(model, stack.enter_context(tempfile.TemporaryDirectory()))
-        servers = {
-            OUR_NAMES[engine]: stack.enter_context(
-                serve_ours(arguments.model, dtype=dtype, engine=engine)
-            )
-            for engine in arguments.engines
-        }
-        for peer in arguments.peers:
-            servers[peer] = stack.enter_context(serve_peer(path, peer, dtype=dtype))
-        if arguments.llama_server:
-            servers[LLAMA] = stack.enter_context(
-                serve_llama(arguments.llama_server, arguments.model)
-            )
-        for server in servers.values():
-            run(server, random_requests(4, steered=False, seed=99), 2, False)
-            server.pause()
+        servers = start_all(stack, model, arguments)
         rows = []
         for repetition in range(arguments.repetitions):
+            order = list(servers)
+            random.Random(repetition).shuffle(order)
+            in_order = {name: servers[name] for name in order}
             for clients in CLIENTS:
                 count = max(8, arguments.per_phase * clients // max(CLIENTS))
                 requests = random_requests(
                     count, steered=False, seed=1 + repetition, long=arguments.long
                 )
-                order = list(servers)
-                random.Random(repetition).shuffle(order)
-                row = {"clients": clients, "requests": count}
-                for name in order:
-                    server = servers[name]
-                    server.resume()
-                    started = time.perf_counter()
-                    responses = run(
-                        server, without_leaving(requests), clients, name in OUR_NAMES.values()
-                    )
-                    row[name] = figures(responses, time.perf_counter() - started, model.tokenizer)
-                    server.pause()
+                row = speed_row(in_order, without_leaving(requests), clients, model.tokenizer)
                 rows.append(row)
                 print(json.dumps(row), flush=True)
     peers = [name for name in servers if name not in OUR_NAMES.values()]
@@ -312,12 +318,26 @@ def speed(model, arguments: argparse.Namespace) -> dict:
         if ours not in peers
     }
     return {
-        "dtype": dtype,
+        "dtype": arguments.dtype,
         "long_replies": arguments.long,
         "repetitions": arguments.repetitions,
         "rows": rows,
         "medians": by_server,
     }
+
+
+def speed_row(
+    servers: Mapping[str, Server], requests: Sequence[ClientRequest], clients: int, tokenizer
+) -> dict:
+    """Measures the throughput of one server after the other, on the same requests."""
+    row: dict = {"clients": clients, "requests": len(requests)}
+    for name, server in servers.items():
+        server.resume()
+        started = time.perf_counter()
+        responses = send(server, requests, clients, steers=name in OUR_NAMES.values())
+        row[name] = throughput(responses, time.perf_counter() - started, tokenizer)
+        server.pause()
+    return row
 
 
 def medians(rows: Sequence[dict], clients: int, ours: str, peers: Sequence[str]) -> dict:
@@ -330,7 +350,8 @@ def medians(rows: Sequence[dict], clients: int, ours: str, peers: Sequence[str])
     }
     for key in ("first_piece_seconds", "piece_seconds"):
         result[key] = {
-            at: statistics.median(row[ours][key][at] for row in rows) for at in ("p50", "p99")
+            percentile: statistics.median(row[ours][key][percentile] for row in rows)
+            for percentile in ("p50", "p99")
         }
     for peer in peers:
         result[f"tokens_per_second_over_{peer}"] = statistics.median(

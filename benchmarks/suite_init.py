@@ -1,4 +1,4 @@
-"""Precision and recall of `holdfast suite init` on public rules files.
+"""Measures precision and recall of `holdfast suite init` on public rules files.
 
 Before the command was run, the lines of the files were labelled by hand: which of them the measures
 of the package can decide, and by which measure. The drafts of the command were then judged by hand,
@@ -44,7 +44,7 @@ import hashlib
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from stamp import measured_on, write_record
@@ -55,31 +55,54 @@ from holdfast.drafting.drafts import Undrafted
 from holdfast.drafting.line_rules import draft
 
 LABELS = Path(__file__).parent / "suite_init_labels.json"
+# Sets that are also counted together, by what the command could read when they were drafted.
+GROUPS = {
+    "before_the_grammar": ["first", "second", "third", "fourth"],
+    "with_the_grammar": ["fifth", "sixth"],
+    "with_lists": ["seventh", "eighth"],
+    "with_forms": ["ninth", "tenth"],
+    "with_never": ["eleventh", "twelfth", "thirteenth"],
+    "with_more_kinds": ["fourteenth", "fifteenth"],
+    "with_one_grammar": ["sixteenth"],
+    "with_blocks": ["seventeenth", "eighteenth", "nineteenth"],
+    "drawn_before": ["twentieth", "twenty-first"],
+    "drawn_after": ["twenty-second"],
+}
 
 
-def drafted_in(path: Path, text: str) -> list[tuple[int, str, dict[str, Any]]]:
-    """The drafted rules of a file: their line, kind and measure."""
-    rows = []
+class DraftedRule(NamedTuple):
+    """A rule that is drafted from a line of a file."""
+
+    line: int
+    kind: str
+    measure: dict[str, Any]  # as a suite has it
+
+
+def drafted_in(path: Path, text: str) -> list[DraftedRule]:
+    """The rules that the command drafts from a file."""
+    rules = []
     statements, of_bot = statements_of(path, text)
     for statement in statements:
         drafts = draft(statement, of_bot)
         if not isinstance(drafts, Undrafted):
-            rows += [(statement.line, rule.kind, rule.measure.entry) for rule in drafts]
-    return rows
+            rules += [DraftedRule(statement.line, rule.kind, rule.measure.entry) for rule in drafts]
+    return rules
 
 
 def share(part: int, whole: int) -> dict[str, Any]:
     """A share with its exact binomial interval."""
-    marks = np.array([1.0] * part + [0.0] * (whole - part))
-    found = estimate(marks, SCORES)
-    return {"of": whole, "count": part, "share": found.mean, "low": found.low, "high": found.high}
+    scores = np.array([1.0] * part + [0.0] * (whole - part))
+    mean = estimate(scores, SCORES)
+    return {"of": whole, "count": part, "share": mean.mean, "low": mean.low, "high": mean.high}
 
 
 def path_of(file: dict[str, Any], folder: Path) -> Path:
+    """Where a labelled file is, if the folder has it."""
     return folder / file["repo"].replace("/", "+") / file["path"]
 
 
 def text_of(file: dict[str, Any], folder: Path) -> str:
+    """The text of a labelled file; stops if it is of another commit."""
     path = path_of(file, folder)
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != file["sha256"]:
@@ -102,10 +125,10 @@ def measure_set(files: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
             (row["line"], json.dumps(row["measure"])): row["right"] for row in file["drafted"]
         }
         by_line: dict[int, list[bool]] = {}
-        for line, kind, spec in drafted_in(path_of(file, folder), text_of(file, folder)):
-            verdict = judged.get((line, json.dumps(spec)))
+        for line, kind, measure in drafted_in(path_of(file, folder), text_of(file, folder)):
+            verdict = judged.get((line, json.dumps(measure)))
             if verdict is None:
-                unjudged.append(f"{file['repo']} {file['path']}:{line} {json.dumps(spec)}")
+                unjudged.append(f"{file['repo']} {file['path']}:{line} {json.dumps(measure)}")
                 continue
             drafted[kind] += 1
             right[kind] += verdict
@@ -129,9 +152,31 @@ def measure_set(files: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     }
 
 
-def summed(counts: dict[str, dict[str, int]], names: list[str]) -> dict[str, int]:
-    """The counts of several sets together."""
-    return {key: sum(counts[name][key] for name in names) for key in counts[names[0]]}
+def at_first_sight(labels: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Precision and recall of each set, and of each group, when it was first measured."""
+    sets = labels["sets"]
+    counts = {
+        name: {**row, "files": len(sets[name])} for name, row in labels["at_first_sight"].items()
+    }
+    rows = {}
+    for group, names in ({name: [name] for name in counts} | GROUPS).items():
+        total = {key: sum(counts[name][key] for name in names) for key in counts[names[0]]}
+        rows[group] = {
+            "files": total["files"],
+            "precision": share(total["right"], total["drafted"]),
+            "recall": share(total["found"], total["decidable"]),
+        }
+    return rows
+
+
+def measure_now(labels: dict[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
+    """Precision and recall of the present version on the files of each set that the folder has."""
+    files_by_set = {
+        name: [file for file in files if path_of(file, folder).exists()]
+        for name, files in labels["sets"].items()
+    }
+    files_by_set["all"] = [file for files in files_by_set.values() for file in files]
+    return {name: measure_set(files, folder) for name, files in files_by_set.items() if files}
 
 
 def main() -> None:
@@ -140,44 +185,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     labels = json.loads(LABELS.read_text(encoding="utf-8"))
-    sets = labels["sets"]
-    counts = labels["at_first_sight"]
-    first = {name: {**row, "files": len(sets[name])} for name, row in counts.items()}
-    groups = {
-        **{name: [name] for name in first},
-        "before_the_grammar": ["first", "second", "third", "fourth"],
-        "with_the_grammar": ["fifth", "sixth"],
-        "with_lists": ["seventh", "eighth"],
-        "with_forms": ["ninth", "tenth"],
-        "with_never": ["eleventh", "twelfth", "thirteenth"],
-        "with_more_kinds": ["fourteenth", "fifteenth"],
-        "with_one_grammar": ["sixteenth"],
-        "with_blocks": ["seventeenth", "eighteenth", "nineteenth"],
-        "drawn_before": ["twentieth", "twenty-first"],
-        "drawn_after": ["twenty-second"],
-    }
-    at_hand = {
-        name: [file for file in files if path_of(file, arguments.folder).exists()]
-        for name, files in sets.items()
-    }
     record = {
         "measured_on": measured_on(),
-        "at_first_sight": {
-            name: {
-                "files": row["files"],
-                "precision": share(row["right"], row["drafted"]),
-                "recall": share(row["found"], row["decidable"]),
-            }
-            for name, row in ((name, summed(first, names)) for name, names in groups.items())
-        },
-        "now": {
-            name: measure_set(files, arguments.folder)
-            for name, files in [
-                *at_hand.items(),
-                ("all", [file for files in at_hand.values() for file in files]),
-            ]
-            if files
-        },
+        "at_first_sight": at_first_sight(labels),
+        "now": measure_now(labels, arguments.folder),
     }
     write_record(record, arguments.out)
     if record["now"]["all"]["unjudged"]:

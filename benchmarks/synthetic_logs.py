@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,9 @@ cases:
       - id: no-emoji
         measure: {regex: '\A[^\p{Extended_Pictographic}]*\Z'}
 """
-MIX = ("claude-code", "codex", "openai", "otel")
 _NOUNS = "cart order price test file branch page route query cache index button form user".split()
 _VERBS = "checks reads writes returns keeps opens moves sorts counts shows calls".split()
-_RESULT = 6_000  # characters of a tool's result, on average
+_RESULT_CHARACTERS = 6_000  # of a tool's result, on average
 _COMMANDS = (
     *("ls src", "make test", "git status", "rg -n total src | head -40", "git diff --stat"),
     *("python -m pytest tests/test_cart.py -q", "cd app && npm run build", "git push origin main"),
@@ -67,7 +67,7 @@ class Writer:
         return _FORBIDDEN if self.random.random() < 0.01 else self.random.choice(_COMMANDS)
 
     def result(self) -> str:
-        size = int(self.random.expovariate(1 / _RESULT))
+        size = int(self.random.expovariate(1 / _RESULT_CHARACTERS))
         start = self.random.randrange(len(self.listing))
         return self.listing[start : start + size]
 
@@ -168,17 +168,35 @@ def otel(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
         messages.append(answer)
 
 
-_KINDS = {"claude-code": claude_code, "codex": codex, "openai": openai, "otel": otel}
-_TURNS = {"claude-code": (20, 120), "codex": (20, 120), "openai": (2, 10), "otel": (2, 10)}
-_FILE = {"claude-code": 8e6, "codex": 8e6, "openai": 128e6, "otel": 64e6}  # bytes, at most
+@dataclass(frozen=True)
+class LogFormat:
+    """How logs of a format are written."""
+
+    sessions: Callable[[Writer, int], Iterator[dict[str, Any]]]  # of so many turns
+    min_turns: int
+    max_turns: int
+    max_bytes: float  # of a file
+    one_per_file: bool  # whether a file is one session
 
 
-def write_file(path: Path, form: str, size: float, seed: int, sessions: int | None = None) -> int:
+FORMATS = {
+    "claude-code": LogFormat(claude_code, 20, 120, 8e6, one_per_file=True),
+    "codex": LogFormat(codex, 20, 120, 8e6, one_per_file=True),
+    "openai": LogFormat(openai, 2, 10, 128e6, one_per_file=False),
+    "otel": LogFormat(otel, 2, 10, 64e6, one_per_file=False),
+}
+
+
+def write_file(path: Path, name: str, size: float, seed: int, sessions: int | None = None) -> int:
     """Writes sessions until a file has `size` bytes, or so many sessions; returns its bytes.
 
     Without `sessions`, a coding agent's file has one session, which may end before `size` bytes.
     With `sessions=1`, the only session continues until the file is large enough.
+
+    Args:
+        name: of the format, one of `FORMATS`.
     """
+    log_format = FORMATS[name]
     draw = Writer(seed)
     written = 0
     count = 0
@@ -186,26 +204,28 @@ def write_file(path: Path, form: str, size: float, seed: int, sessions: int | No
     with path.open("w", encoding="utf-8") as file:
         while written < size and (sessions is None or count < sessions):
             count += 1
-            low, high = _TURNS[form]
-            turns = 1_000_000 if sessions == 1 else draw.random.randint(low, high)
-            for value in _KINDS[form](draw, turns):
+            turns = 1_000_000
+            if sessions != 1:
+                turns = draw.random.randint(log_format.min_turns, log_format.max_turns)
+            for value in log_format.sessions(draw, turns):
                 written += file.write(json.dumps(value) + "\n")  # ASCII: characters are bytes
                 if sessions == 1 and written >= size:
                     break
-            if form in ("claude-code", "codex") and sessions is None:
-                break  # a file is one session
+            if log_format.one_per_file and sessions is None:
+                break
     return written
 
 
 def write_mixed(folder: Path, size: float, seed: int = 0) -> int:
-    """Writes about `size` bytes of logs into a folder, a quarter in each format of `MIX`."""
+    """Writes about `size` bytes of logs into a folder, a quarter in each format."""
     total = 0
-    for number, form in enumerate(MIX):
-        written, count = 0, 0
+    for number, (name, log_format) in enumerate(FORMATS.items()):
+        written = 0
+        count = 0
         while written < size / 4:
-            path = folder / form / f"{count:05d}.jsonl"
-            limit = min(_FILE[form], size / 4 - written)
-            written += write_file(path, form, limit, seed + 10_000 * number + count)
+            path = folder / name / f"{count:05d}.jsonl"
+            limit = min(log_format.max_bytes, size / 4 - written)
+            written += write_file(path, name, limit, seed + 10_000 * number + count)
             count += 1
         total += written
     return total

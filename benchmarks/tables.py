@@ -96,7 +96,7 @@ from tabled.speed import (
 
 from holdfast.report.log_formats import formats_table
 
-# by table, if its record has a different name
+# The record of each table of `optional_tables`, if it has another name.
 RECORDED = {
     "ray": "ray_qwen",
     "decode_step": "decode_step_qwen",
@@ -141,9 +141,42 @@ def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
 
 def documents() -> dict[Path, str]:
     """The text that each document should have."""
-    edits, steering = read_all("message_edits"), read_all("steering_fixes")
-    costs, precedents = read_all("edit_costs"), read_all("precedent")
-    tables = {
+    tables = required_tables() | optional_tables()
+    quoting = (
+        ROOT / "README.md",
+        ROOT / "benchmarks" / "README.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
+    )
+    return (
+        {
+            **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
+            ROOT / "docs" / "figures" / "house.svg": house_drawing(),
+            RESULTS / "census.md": census_page(),
+            RESULTS / "claims.md": verdicts_page(),
+            RESULTS / "decodable.md": decodable_page(),
+            RESULTS / "scaling.md": scaling_page(),
+            RESULTS / "smollm2_confirmed.md": confirmed_page(),
+            RESULTS / "smollm2_drift.md": drift_page(),
+            RESULTS / "smollm2_explored.md": explored_page(),
+            RESULTS / "chosen_heads" / "settings.md": chosen_page(),
+        }
+        | {
+            RESULTS / f"{name}.md": stage_page(name)
+            for name in STAGES
+            if (RESULTS / f"{name}.json").exists()
+        }
+        | {RESULTS / name / "claims.md": claims_page(name) for name in records()}
+    )
+
+
+def required_tables() -> dict[str, str]:
+    """The tables whose records are always there, by the name of their markers."""
+    edits = read_all("message_edits")
+    steering = read_all("steering_fixes")
+    costs = read_all("edit_costs")
+    precedents = read_all("precedent")
+    return {
         "numbers": drift_table(),
         "lengths": lengths_table(),
         "following": following_line(),
@@ -181,6 +214,11 @@ def documents() -> dict[Path, str]:
         "repeating": repeating_table(),
         "log_formats": formats_table(),
     }
+
+
+def optional_tables() -> dict[str, str]:
+    """The tables whose records are there, by the name of their markers."""
+    tables = {}
     for name, table in (
         ("serve", serve_table),
         ("proxy", proxy_line),
@@ -207,32 +245,7 @@ def documents() -> dict[Path, str]:
             tables[name] = table()
     if "zhang2024" in records():
         tables["pasta"] = methods_table()
-    quoting = (
-        ROOT / "README.md",
-        ROOT / "benchmarks" / "README.md",
-        *sorted((ROOT / "docs").glob("*.md")),
-        ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
-    )
-    return (
-        {
-            **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
-            ROOT / "docs" / "figures" / "house.svg": house_drawing(),
-            RESULTS / "census.md": census_page(),
-            RESULTS / "claims.md": verdicts_page(),
-            RESULTS / "decodable.md": decodable_page(),
-            RESULTS / "scaling.md": scaling_page(),
-            RESULTS / "smollm2_confirmed.md": confirmed_page(),
-            RESULTS / "smollm2_drift.md": drift_page(),
-            RESULTS / "smollm2_explored.md": explored_page(),
-            RESULTS / "chosen_heads" / "settings.md": chosen_page(),
-        }
-        | {
-            RESULTS / f"{name}.md": stage_page(name)
-            for name in STAGES
-            if (RESULTS / f"{name}.json").exists()
-        }
-        | {RESULTS / name / "claims.md": claims_page(name) for name in records()}
-    )
+    return tables
 
 
 if __name__ == "__main__":

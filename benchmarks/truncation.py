@@ -1,4 +1,5 @@
-"""Does `--canary` distinguish a server that cuts off the prompt from a model that forgets it?
+"""Measures whether `--canary` distinguishes a server that cuts off the prompt from a model that
+forgets it.
 
 SmolLM2-135M-Instruct runs behind `holdfast serve`; between it and `holdfast drift` is a server that
 shortens chats that do not fit, as some do: if one has more than LIMIT tokens, it silently passes on
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stamp import measured_on, write_json
@@ -29,10 +30,11 @@ from holdfast import drift
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.models.connecting import connect
+from holdfast.records import Conversation
 from holdfast.report.context_section import truncation_lines
 
 ROOT = Path(__file__).parent.parent
-LIMIT = 400
+LIMIT = 400  # tokens of a chat
 SETTINGS = drift.Settings(
     rounds=8,
     conversations=16,
@@ -66,8 +68,8 @@ def serving() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def between(behind: str, limit: int | None) -> Iterator[str]:
-    """Runs a server that passes on chats, shortened to the limit; yields its address."""
+def shortening_proxy(upstream: str, limit: int | None) -> Iterator[str]:
+    """Runs a server that passes on chats, and shortens those over the limit; yields its address."""
     tokenizer = holdfast.load("smollm2", dtype="bfloat16").tokenizer
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -89,11 +91,11 @@ def between(behind: str, limit: int | None) -> Iterator[str]:
 
         def _pass_on(self, path: str, data: bytes | None) -> None:
             headers = {"Content-Type": "application/json"}
-            request = urllib.request.Request(f"{behind}/v1{path}", data, headers)
+            request = urllib.request.Request(f"{upstream}/v1{path}", data, headers)
             with urllib.request.urlopen(request, timeout=600) as answer:
-                read = json.loads(answer.read())
-                read.pop("holdfast", None)  # an ordinary server would not report steering
-                self._answer(answer.status, json.dumps(read).encode())
+                fields = json.loads(answer.read())
+                fields.pop("holdfast", None)  # an ordinary server would not report steering
+                self._answer(answer.status, json.dumps(fields).encode())
 
         def _answer(self, status: int, text: bytes) -> None:
             self.send_response(status)
@@ -117,36 +119,42 @@ def between(behind: str, limit: int | None) -> Iterator[str]:
         proxy.server_close()
 
 
+def measure(url: str, limit: int | None, folder: Path) -> dict:
+    """Runs the conversations behind a proxy with this limit; returns a row of the record."""
+    suite = drift.load_suite(str(ROOT / "examples" / "small-model.yaml"))
+    with shortening_proxy(url, limit) as address:
+        model = connect(address, concurrency=16, timeout=600)
+        cast = drift.Cast(user_turns="everyday")
+        run = drift.run(model, suite, folder, SETTINGS, cast=cast)
+    (series,) = read_series(run)
+    (result,) = summarise(run).to_json()["results"]
+    return {
+        "limit": limit,
+        "stability_by_round": [score["mean"] for score in result["by_round"]["stability"]],
+        "canary_by_round": [
+            canary_score(run.conversations, number) for number in range(1, SETTINGS.rounds + 1)
+        ],
+        "truncation": result["truncation"],
+        "sentences": truncation_lines([series]),
+    }
+
+
+def canary_score(records: Sequence[Conversation], number: int) -> float:
+    """The mean score of the canaries of a round."""
+    probes = [probe for record in records for probe in record.probes]
+    scores = [probe.score for probe in probes if probe.kind == "canary" and probe.round == number]
+    return round(sum(scores) / len(scores), 3)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, default=Path("runs/truncation"))
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    suite = drift.load_suite(str(ROOT / "examples" / "small-model.yaml"))
     rows = []
     with serving() as url:
         for limit in (LIMIT, None):
-            with between(url, limit) as address:
-                model = connect(address, concurrency=16, timeout=600)
-                folder = arguments.runs / f"limit-{limit}"
-                cast = drift.Cast(user_turns="everyday")
-                run = drift.run(model, suite, folder, SETTINGS, cast=cast)
-            (series,) = read_series(run)
-            (result,) = summarise(run).to_json()["results"]
-            canaries = [
-                [p.score for r in run.records for p in r.probes
-                 if p.kind == "canary" and p.round == number]
-                for number in range(1, SETTINGS.rounds + 1)
-            ]  # fmt: skip
-            row = {
-                "limit": limit,
-                "stability_by_round": [v["mean"] for v in result["by_round"]["stability"]],
-                "canary_by_round": [
-                    round(sum(in_round) / len(in_round), 3) for in_round in canaries
-                ],
-                "truncation": result["truncation"],
-                "sentences": truncation_lines([series]),
-            }
+            row = measure(url, limit, arguments.runs / f"limit-{limit}")
             rows.append(row)
             print(json.dumps(row, indent=1), flush=True)
     if arguments.out:

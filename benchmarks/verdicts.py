@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from stamp import measured_on, write_json
@@ -21,11 +22,12 @@ from holdfast.analysis.outcome import MATTERS, conversations_needed
 from holdfast.analysis.statistics import DIFFERENCES, ERROR, estimate, estimate_columns
 from holdfast.analysis.verdicts import error_at, verdict_on, within
 
+# draws differences between conversations, in the shape that is given
 Draw = Callable[[np.random.Generator, "int | tuple[int, int]"], np.ndarray]
 SEED = 0
-RUNS = 1000
-FOLLOWED = 400
-SIZES = (20, 24, 48, 100, 200)
+RUNS = 1000  # that are read once
+EXTENDED_RUNS = 400
+SIZES = (20, 24, 48, 100, 200)  # conversations
 FIRST_LOOK = 20  # conversations
 MAX_CONVERSATIONS = 1200  # the most that a user waits for
 
@@ -35,17 +37,18 @@ def passes(share: float) -> Draw:
     return lambda rng, size: rng.binomial(1, share, size) - rng.binomial(1, share, size)
 
 
-def rarely(gain: float, loss: float) -> Draw:
+def rare_losses(gain: float, loss: float) -> Draw:
     """Draws mostly small gains, and rarely large losses that cancel them on average."""
     return lambda rng, size: np.where(rng.random(size) < loss / (gain + loss), gain, -loss)
 
 
+# Differences whose true mean is 0, by name.
 EQUAL: dict[str, Draw] = {
     "binary, passed by 50%": passes(0.5),
     "binary, passed by 80%": passes(0.8),
     "binary, passed by 95%": passes(0.95),
-    "skewed, +0.10 or -0.90": rarely(0.1, 0.9),
-    "skewed, +0.05 or -0.95": rarely(0.05, 0.95),
+    "skewed, +0.10 or -0.90": rare_losses(0.1, 0.9),
+    "skewed, +0.05 or -0.95": rare_losses(0.05, 0.95),
     "skewed, and noisy": lambda rng, size: np.where(
         rng.random(size) < 0.9, rng.uniform(0, 0.1, size), -0.45
     ),
@@ -60,14 +63,13 @@ EQUAL: dict[str, Draw] = {
 
 def one_look(draw: Draw, n: int, runs: int) -> dict[str, float]:
     """The shares of runs with a verdict, "lower" or "higher", and of bootstrap intervals without
-    0, read once.
+    0, if runs of n conversations are read once.
     """
     rng = np.random.default_rng([SEED, n])
     values = draw(rng, (n, runs)).astype(float)
-    signs = np.array(
-        [verdict_on(e).sign for e in estimate_columns(values, DIFFERENCES, error_at(1))]
-    )
-    shown = np.array([e.excludes_zero for e in estimate_columns(values, DIFFERENCES)])
+    judged = estimate_columns(values, DIFFERENCES, error_at(1))
+    signs = np.array([verdict_on(change).sign for change in judged])
+    shown = np.array([change.excludes_zero for change in estimate_columns(values, DIFFERENCES)])
     weights = rng.multinomial(n, np.full(n, 1 / n), size=2000) / n
     low, high = np.percentile(weights @ values, [2.5, 97.5], axis=0)
     return {
@@ -79,34 +81,46 @@ def one_look(draw: Draw, n: int, runs: int) -> dict[str, float]:
     }
 
 
-def followed(draw: Draw, runs: int) -> dict[str, float]:
+class ExtendedRun(NamedTuple):
+    """A run that was extended as the next step says."""
+
+    sign: int  # of its last verdict; 0 if it cannot tell
+    looks: int  # how often it was read
+
+
+def extend(values: np.ndarray) -> ExtendedRun:
+    """Reads more and more of a run's differences, until something is certain."""
+    n = FIRST_LOOK
+    look = 1
+    while True:
+        change = estimate(values[:n], DIFFERENCES, error=error_at(look))
+        sign = verdict_on(change).sign
+        holds = within(change, -MATTERS, 1) == "supported"
+        needed = conversations_needed(change, -MATTERS, look)
+        if sign or holds or needed is None or needed > MAX_CONVERSATIONS:
+            return ExtendedRun(sign, look)
+        n = needed
+        look += 1
+
+
+def extended(draw: Draw, runs: int) -> dict[str, float]:
     """The shares of runs that ever get a verdict if they are extended as the next step says."""
     rng = np.random.default_rng([SEED, MAX_CONVERSATIONS])
-    lower = higher = looks = 0
-    for _ in range(runs):
-        values = draw(rng, MAX_CONVERSATIONS).astype(float)
-        n = FIRST_LOOK
-        look = 1
-        while True:
-            change = estimate(values[:n], DIFFERENCES, error=error_at(look))
-            sign = verdict_on(change).sign
-            holds = within(change, -MATTERS, 1) == "supported"
-            needed = conversations_needed(change, -MATTERS, look)
-            if sign or holds or needed is None or needed > MAX_CONVERSATIONS:
-                break
-            n = needed
-            look = look + 1
-        lower = lower + (sign < 0)
-        higher = higher + (sign > 0)
-        looks = looks + look
-    return {"drifts": lower / runs, "improves": higher / runs, "mean_looks": looks / runs}
+    ends = [extend(draw(rng, MAX_CONVERSATIONS).astype(float)) for _ in range(runs)]
+    return {
+        "drifts": sum(end.sign < 0 for end in ends) / runs,
+        "improves": sum(end.sign > 0 for end in ends) / runs,
+        "mean_looks": sum(end.looks for end in ends) / runs,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--followed", type=int, default=FOLLOWED, help="runs that are extended")
+    parser.add_argument(
+        "--followed", type=int, default=EXTENDED_RUNS, help="runs that are extended"
+    )
     arguments = parser.parse_args()
     record = {
         "measured_on": measured_on(),
@@ -124,7 +138,7 @@ def main() -> None:
             for n in SIZES
         ],
         "followed": [
-            {"differences": name} | followed(EQUAL[name], arguments.followed)
+            {"differences": name} | extended(EQUAL[name], arguments.followed)
             for name in ("binary, passed by 50%", "binary, passed by 80%", "uniform")
         ],
     }

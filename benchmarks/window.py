@@ -1,5 +1,5 @@
-"""The effect of the prompt leaving the window: Gemma 3 270M, most of whose layers see the last 512
-tokens, compared with SmolLM2, whose layers see everything.
+"""Measures the effect of the prompt leaving the window: Gemma 3 270M, most of whose layers see the
+last 512 tokens, compared with SmolLM2, whose layers see everything.
 
 Both read the same dialogs: SmolLM2's with scripted user messages, each continued by the turns of
 the next one, so that the prompt is out of the window at the end. Two things are measured after
@@ -14,17 +14,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from equal_cost import over_groups
+from group_intervals import interval_over_groups
 from on_smollm2 import ROUNDS, SAMPLING, prompts
 from screen import family_of
 from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
+from holdfast.drift import Rule
+from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.records import Conversation
 
@@ -33,13 +37,26 @@ TRANSCRIPT = (
     " 'assistant': 'Assistant'}[message.role] }}: {{ message.content }}\n\n{% endfor %}"
     "{% if add_generation_prompt %}Assistant:{% endif %}"
 )
+MEASURED_ROUNDS = (1, 2, 4, 8, 16)  # after which to measure
+CONVERSATIONS = 48  # of the run; only the first ones are measured
 
 
-READ = (1, 2, 4, 8, 16)  # rounds after which to measure
-CONVERSATIONS = 48  # only the first ones are measured
+class Mass(NamedTuple):
+    """The attention mass on the system prompt, as a mean over layers of one kind."""
+
+    measured: float
+    uniform: float  # under uniform attention
 
 
-def dialogs(runs: Path) -> list[dict]:
+class PromptMass(NamedTuple):
+    """The mass on the system prompt at the last token of a turn of the agent."""
+
+    distance: int  # from the prompt, in tokens
+    full: Mass  # in layers that see everything
+    windowed: Mass | None  # in layers that see a window; None if there are none
+
+
+def dialogs(runs: Path) -> list[Conversation]:
     """SmolLM2's dialogs with scripted users, each continued by the turns of the next one."""
     settings = drift.Settings(
         rounds=ROUNDS,
@@ -62,103 +79,87 @@ def dialogs(runs: Path) -> list[dict]:
 def history(record: Conversation, rounds: int) -> list[dict]:
     """The system prompt and the first `rounds` rounds."""
     turns = [
-        {"role": "user" if t.speaker == "user" else "assistant", "content": t.text}
-        for t in record.turns[: 2 * rounds]
+        {"role": "user" if turn.speaker == "user" else "assistant", "content": turn.text}
+        for turn in record.turns[: 2 * rounds]
     ]
     return [{"role": "system", "content": record.agent.system_prompt}, *turns]
 
 
-def windowed(model) -> list[bool]:
+def windowed(model: LocalModel) -> list[bool]:
     """Whether each layer sees only a window of the tokens."""
     config = model.hf_model.config.get_text_config()
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
     return [kind == "sliding_attention" for kind in kinds]
 
 
-def window_of(model) -> int:
+def window_of(model: LocalModel) -> int:
     """How many tokens the model's windowed layers see."""
     return getattr(model.hf_model.config.get_text_config(), "sliding_window", None) or 2**30
 
 
 @torch.inference_mode()
-def masses(model, records) -> list[list[dict]]:
-    """Measures the mass on the prompt at the last token of the agent's turn, by dialog and round.
-
-    Each entry has the distance from the prompt in tokens and, by kind of layer, the mass and the
-    mass under uniform attention.
-    """
-    local = np.array(windowed(model))
-    window = window_of(model)
-    rows = []
-    for record in records:
-        row = []
-        for number in READ:
-            chats = holdfast.encode_chats([history(record, number)], model.tokenizer)
-            with holdfast.steering(model.hf_model, chats.span_mask, [], trace=True) as steered:
-                model.hf_model(**chats.inputs, logits_to_keep=1)
-            mass = steered.traces[0].mass[:, :, -1].mean(1).numpy()
-            span = chats.span_mask[0]
-            length = chats.input_ids.shape[1]
-            seen = span[-window:]
-            row.append(
-                {
-                    "distance": length - 1 - int(span.nonzero()[-1]),
-                    "full": [mass[~local].mean(), span.float().mean()],
-                    "windowed": [mass[local].mean(), seen.float().mean()] if local.any() else None,
-                }
-            )
-        rows.append(row)
-    return rows
+def prompt_mass(model: LocalModel, record: Conversation, rounds: int) -> PromptMass:
+    """Measures the mass on the prompt at the last token of the first `rounds` rounds."""
+    is_windowed = np.array(windowed(model))
+    chats = holdfast.encode_chats([history(record, rounds)], model.tokenizer)
+    with holdfast.steering(model.hf_model, chats.span_mask, [], trace=True) as steered:
+        model.hf_model(**chats.inputs, logits_to_keep=1)
+    mass = steered.traces[0].mass[:, :, -1].mean(1).numpy()  # [layer]
+    span = chats.span_mask[0]
+    in_window = span[-window_of(model) :]
+    in_windowed_layers = None
+    if is_windowed.any():
+        in_windowed_layers = Mass(mass[is_windowed].mean(), in_window.float().mean())
+    return PromptMass(
+        distance=chats.input_ids.shape[1] - 1 - int(span.nonzero()[-1]),
+        full=Mass(mass[~is_windowed].mean(), span.float().mean()),
+        windowed=in_windowed_layers,
+    )
 
 
-def preferences(model, records) -> np.ndarray:
-    """Measures how often a reply that follows the rule is likelier than one that breaks it.
+def rules_preferred(model: LocalModel, record: Conversation, rules: Sequence[Rule]) -> list[float]:
+    """Measures the share of rules for which a reply that follows the rule is likelier than one that
+    breaks it, by round.
 
     The replies follow a probe in place of the round; they are compared by log-probability per
-    token. Returns shares, [dialog, round].
+    token.
     """
-    cases = {case.id: case for case in prompts(None).cases}
-    values = np.full((len(records), len(READ)), np.nan)
-    for row, record in enumerate(records):
-        requests = []
-        replies = []
-        rounds = []
-        for at, number in enumerate(READ):
-            for rule in cases[record.agent.id].rules:
-                probe = {"role": "user", "content": rule.probes[0]}
-                requests.append(Request((*history(record, number - 1), probe)))
-                replies.append([rule.follows[0], rule.breaks[0]])
-                rounds.append(at)
-        scored = model.session().score_batch(requests, replies)
-        kept = np.array(
-            [np.diff(np.array(s.log_probabilities) / np.array(s.tokens))[0] < 0 for s in scored]
-        )
-        for at in range(len(READ)):
-            values[row, at] = kept[np.array(rounds) == at].mean()
-    return values
+    requests = []
+    replies = []
+    for number in MEASURED_ROUNDS:
+        for rule in rules:
+            probe = {"role": "user", "content": rule.probes[0]}
+            requests.append(Request((*history(record, number - 1), probe)))
+            replies.append([rule.follows[0], rule.breaks[0]])
+    scored = model.session().score_batch(requests, replies)
+    is_preferred = []
+    for scores in scored:
+        following, breaking = np.array(scores.log_probabilities) / np.array(scores.tokens)
+        is_preferred.append(breaking - following < 0)
+    return np.reshape(is_preferred, (len(MEASURED_ROUNDS), len(rules))).mean(1).tolist()
 
 
-def measure(name: str, records) -> dict:
+def measure(name: str, records: Sequence[Conversation]) -> dict:
+    """Measures a model on the dialogs; returns its part of the record."""
     model = holdfast.load(name, dtype="bfloat16")
     if model.tokenizer.chat_template is None:
         model.tokenizer.chat_template = TRANSCRIPT
     groups = [family_of(record.agent.id) for record in records]
-    traced = masses(model, records)
-    kept = preferences(model, records)
+    rules = {case.id: case.rules for case in prompts(None).cases}
+    masses = [
+        [prompt_mass(model, record, number) for number in MEASURED_ROUNDS] for record in records
+    ]
+    kept = np.array([rules_preferred(model, record, rules[record.agent.id]) for record in records])
     rounds = []
-    for at, number in enumerate(READ):
-        cells = [row[at] for row in traced]
+    for column, number in enumerate(MEASURED_ROUNDS):
+        of_round = [of_record[column] for of_record in masses]
         row = {
             "round": number,
-            "distance": round(float(np.mean([cell["distance"] for cell in cells])), 1),
-            "keeps": over_groups(kept[:, at], groups),
+            "distance": round(float(np.mean([mass.distance for mass in of_round])), 1),
+            "keeps": interval_over_groups(kept[:, column], groups),
+            **mass_fields("full", [mass.full for mass in of_round], groups),
+            **mass_fields("windowed", [mass.windowed for mass in of_round], groups),
         }
-        for kind in ("full", "windowed"):
-            pairs = [cell[kind] for cell in cells]
-            if None not in pairs:
-                mass, even = np.array(pairs).T
-                row[f"mass_{kind}"] = over_groups(mass, groups)
-                row[f"even_{kind}"] = round(float(even.mean()), 5)
         rounds.append(row)
         print(name, json.dumps(row), flush=True)
     return {
@@ -167,8 +168,19 @@ def measure(name: str, records) -> dict:
         "layers": len(windowed(model)),
         "windowed_layers": sum(windowed(model)),
         "window": window_of(model) if any(windowed(model)) else None,
-        "change_of_keeps": over_groups(kept[:, -1] - kept[:, 0], groups),
+        "change_of_keeps": interval_over_groups(kept[:, -1] - kept[:, 0], groups),
         "rounds": rounds,
+    }
+
+
+def mass_fields(kind: str, masses: Sequence[Mass | None], groups: Sequence[str]) -> dict:
+    """The fields of a row about layers of one kind; none if the model has no such layers."""
+    if None in masses:
+        return {}
+    measured, uniform = np.array(masses).T
+    return {
+        f"mass_{kind}": interval_over_groups(measured, groups),
+        f"even_{kind}": round(float(uniform.mean()), 5),
     }
 
 

@@ -169,11 +169,15 @@ def test_the_halves_of_a_suite_share_no_family():
 
 
 def test_screening_asks_only_the_first_half_of_the_probes():
-    for case, screened in zip(EVERYDAY.cases, screen.screening(EVERYDAY).cases, strict=True):
+    for case, screened in zip(
+        EVERYDAY.cases, screen.with_screening_probes(EVERYDAY).cases, strict=True
+    ):
         for rule, screened_rule in zip(case.rules, screened.rules, strict=True):
             assert screened_rule.probes == rule.probes[:3]
     with pytest.raises(SystemExit, match="'one' has one probe"):
-        screen.screening(replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),)))
+        screen.with_screening_probes(
+            replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),))
+        )
 
 
 class Obeys(ScriptedModel):

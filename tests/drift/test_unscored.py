@@ -26,7 +26,7 @@ from holdfast.records.check_records import Terms
 from holdfast.report.next_step import next_step
 from holdfast.report.shortfalls import reply_shortfalls
 from holdfast.report.terminal import table
-from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST
+from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST_BATCH
 
 CHAT: list[Message] = [{"role": "user", "content": "Ça va ?"}]
 SUITE_FILE = """name: one
@@ -199,9 +199,9 @@ def test_check_does_not_blame_a_bot_for_replies_without_text(serve, suite, tmp_p
     assert "FAIL" not in captured.out
     # an outage may end, so more conversations are run than of a model's own calls
     batches = 1 if "tool" in why else BATCHES_IN_OUTAGE
-    assert f"none of {2 * FIRST * batches} replies" in captured.err
+    assert f"none of {2 * FIRST_BATCH * batches} replies" in captured.err
     assert "Nothing could be checked" in errors_in(tmp_path / "junit.xml")
-    assert len(read_run(tmp_path / "run").records) == FIRST * batches  # not the whole budget
+    assert len(read_run(tmp_path / "run").records) == FIRST_BATCH * batches  # not the whole budget
 
 
 def test_check_judges_the_replies_that_have_text(serve, suite, tmp_path):

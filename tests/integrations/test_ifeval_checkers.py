@@ -32,7 +32,7 @@ def checkers():
     if not PUNKT.is_dir():
         pytest.skip(f"{PUNKT} is absent: nltk's Punkt, which `make integrations` installs")
     langdetect.DetectorFactory.seed = 0
-    return ifeval.harness()
+    return ifeval.harness_checkers()
 
 
 @pytest.fixture(scope="module")

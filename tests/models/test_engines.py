@@ -89,7 +89,7 @@ class InEngine:
 
 
 STUDIES = [
-    lambda out: attention_decay.check(InEngine()),
+    lambda out: attention_decay.check_traceable(InEngine()),
     lambda out: geometry.study(InEngine(), SUITE, out),
     lambda out: profile(InEngine(), (), out),
     lambda out: fit("seka", InEngine(), out / "x.safetensors"),

@@ -20,7 +20,7 @@ from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, Usage
 from holdfast.records import Conversation, OpenRun
 from holdfast.records.traces import TurnTrace, read_traces, write_traces
 from holdfast.report.trace_report import correlations_line, trace_lines
-from holdfast.study.attention_decay import TracedTurns, check, traced_settings
+from holdfast.study.attention_decay import TracedTurns, check_traceable, traced_settings
 
 LAYERS, HEADS = 2, 3
 
@@ -242,9 +242,9 @@ def test_models_without_readable_masses_and_single_rounds_are_refused():
     from holdfast.models.connecting import connect
 
     with pytest.raises(ModelError, match=r"far.*layers"):
-        check(connect("http://localhost:9/v1", "far"))
+        check_traceable(connect("http://localhost:9/v1", "far"))
     with pytest.raises(ModelError, match="mamba"):
-        check(model("mamba"))
+        check_traceable(model("mamba"))
     with pytest.raises(ParameterOutOfRange):
         traced_settings(rounds=1)
     with pytest.raises(UsageError, match="two"):

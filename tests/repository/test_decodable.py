@@ -12,6 +12,7 @@ from holdfast.records import Conversation
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import decodable
+from probe_states import ProbeTable, read_states
 from window import history
 
 FAMILIES, ROUNDS, SIZE = 30, 6, 8
@@ -30,7 +31,7 @@ def test_states_read_from_a_shared_cache_equal_those_of_a_whole_pass():
     probes = [{**probe, "round": number, "question": "Where do you live?"} for number in (1, 2, 3)]
     fields = {"method": "none", "conversation": 0, "agent": person, "user": person}
     record = Conversation.model_validate({**fields, "turns": turns, "probes": probes})
-    data = decodable.read_states(model, record)
+    data = read_states(model, record)
     for index, probe in enumerate(record.probes):
         question = {"role": "user", "content": probe.question}
         chat = [*history(record, probe.round - 1), question]
@@ -57,7 +58,7 @@ def test_a_regression_predicts_for_unseen_families_what_the_states_encode(signal
     states[:, 0, 0] = values
     if signal == "nothing":
         states = rng.normal(size=states.shape)
-    table = decodable.ProbeTable(
+    table = ProbeTable(
         states=states,
         prompt=rng.normal(size=(FAMILIES, 1, SIZE))[family],
         head_mass=rng.random((len(family), 2)),

@@ -17,6 +17,7 @@ BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 import equal_cost  # noqa: E402
 import recall  # noqa: E402
+from group_intervals import interval_over_groups  # noqa: E402
 
 CONVERSATIONS = 40
 
@@ -73,18 +74,18 @@ def test_the_interval_of_a_noisy_lead_contains_it():
 def test_groups_are_resampled_whole():
     rng = np.random.default_rng(0)
     values = rng.normal(0.05, 0.1, CONVERSATIONS)
-    alone = equal_cost.over_groups(values, range(CONVERSATIONS))
+    alone = interval_over_groups(values, range(CONVERSATIONS))
     total = estimate(values, None)
     assert alone["mean"] == pytest.approx(total.mean, abs=1e-4)
     assert [alone["low"], alone["high"]] == pytest.approx([total.low, total.high], abs=1e-4)
     repeated = np.repeat(values, 4)
     groups = np.repeat(np.arange(CONVERSATIONS), 4).tolist()
-    grouped = equal_cost.over_groups(repeated, groups)
+    grouped = interval_over_groups(repeated, groups)
     assert grouped == alone, "four conversations that are alike tell no more than one"
-    assert equal_cost.over_groups(repeated, range(len(repeated)))["low"] > alone["low"]
+    assert interval_over_groups(repeated, range(len(repeated)))["low"] > alone["low"]
     uneven = np.array([1.0, 1.0, 1.0, 0.0])
-    assert equal_cost.over_groups(uneven, list("aaab"))["mean"] == 0.75
-    assert equal_cost.over_groups(np.array([1.0, np.nan, 0.0]), list("aab"))["mean"] == 0.5
+    assert interval_over_groups(uneven, list("aaab"))["mean"] == 0.75
+    assert interval_over_groups(np.array([1.0, np.nan, 0.0]), list("aab"))["mean"] == 0.5
 
 
 def test_stages_of_many_prompts_share_no_family():

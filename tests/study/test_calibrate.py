@@ -35,7 +35,7 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import table
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, CalibrationPlan, choose_prompts
-from holdfast.study.capability import Item, load_capability, usual_capability
+from holdfast.study.capability import Item, default_capability, load_capability
 
 MMLU = ROOT.parent / "shared" / "data" / "mmlu"
 GREEDY = Sampling(temperature=0, max_new_tokens=6)
@@ -224,8 +224,8 @@ def test_facts_knowledge_and_perplexity_measure_capability(tmp_path):
     assert len(facts) == 395 and all(len(set(item.replies)) == 4 for item in facts)
     answers = {item.question: item.replies[item.answer] for item in facts}
     assert answers["What is the capital of Canada?"] == "The capital of Canada is Ottawa."
-    assert usual_capability("smollm2", "likeliest") == "facts"
-    assert usual_capability("default", "likeliest") == usual_capability("m", "written")
+    assert default_capability("smollm2", "likeliest") == "facts"
+    assert default_capability("default", "likeliest") == default_capability("m", "written")
     knowledge = load_capability("knowledge", 300)
     assert len(knowledge.items) == 300 and {len(item.replies) for item in knowledge.items} == {4}
     for item in knowledge.items:

@@ -28,7 +28,7 @@ from holdfast.study.calibration_plan import (
     CalibrationPlan,
     choose_prompts,
     conversations_per_steering,
-    usual_draws,
+    default_draws,
     why_too_small,
 )
 
@@ -93,9 +93,9 @@ def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
 
 def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     starter = choose_prompts(drift.load_suite("starter"))
-    assert usual_draws(starter, tmp_path) == CalibrationPlan().draws == 5
+    assert default_draws(starter, tmp_path) == CalibrationPlan().draws == 5
     for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
-        assert usual_draws(suite, tmp_path) == draws
+        assert default_draws(suite, tmp_path) == draws
         assert not why_too_small(suite, 200, 200, CalibrationPlan(draws=draws))
     message = why_too_small(BOT, 30, 30, CalibrationPlan(draws=5))
     assert re.findall(r"\d+ \w+ \(use --\w+ \d+\)", message) == [
@@ -106,7 +106,7 @@ def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     message = why_too_small(BOT, 5, 40, CalibrationPlan(draws=20))
     assert "--capability" in message and "--questions" not in message
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
-    assert usual_draws(BOT, tmp_path) == 3, "as in the folder"
+    assert default_draws(BOT, tmp_path) == 3, "as in the folder"
 
 
 @pytest.mark.parametrize(("count", "rounds"), [(4, 1), pytest.param(9, 2, marks=pytest.mark.slow)])

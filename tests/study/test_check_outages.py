@@ -19,7 +19,7 @@ from holdfast.cli import main
 from holdfast.cli.measure.check import exit_code_of
 from holdfast.records import read_run
 from holdfast.records.check_records import Terms
-from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST, SMOKE_FIRST, _Clock, looks
+from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST_BATCH, SMOKE_FIRST_BATCH, _Clock, looks
 
 SUITE = """
 name: mine
@@ -127,15 +127,15 @@ def test_a_prompt_whose_first_batch_met_an_outage_is_looked_at_again(suite, tmp_
         if body is None or "late" not in body["messages"][0]["content"]:
             return completion("kept")
         numbers.append(number)
-        return completion("kept") if ends and len(numbers) > 3 * FIRST else FAULTS["filtered"]
+        return completion("kept") if ends and len(numbers) > 3 * FIRST_BATCH else FAULTS["filtered"]
 
     code, failures, _ = run(answer, suite, tmp_path, "--budget", "60", "--min-stability", "0.5")
     assert (code, failures) == ((0, 0) if ends else (5, 0))
     late = [record for record in read_run(tmp_path / "run").records if record.agent.id == "late"]
     if ends:
-        assert len(late) > FIRST and any(record.probes for record in late)
+        assert len(late) > FIRST_BATCH and any(record.probes for record in late)
     else:  # and the server is not asked for ever
-        assert len(late) == BATCHES_IN_OUTAGE * FIRST
+        assert len(late) == BATCHES_IN_OUTAGE * FIRST_BATCH
 
 
 def test_a_wrong_key_is_no_outage(suite, tmp_path):
@@ -164,7 +164,7 @@ def test_a_smoke_test_of_every_rule_is_refused(suite, tmp_path):
 
 
 def test_a_smoke_test_has_few_conversations_and_a_time(monkeypatch):
-    assert looks(8, SMOKE_FIRST) == [2, 3, 4, 6, 8]
+    assert looks(8, SMOKE_FIRST_BATCH) == [2, 3, 4, 6, 8]
     now = [0.0]
     monkeypatch.setattr("holdfast.study.checking.time.monotonic", lambda: now[0])
     clock = _Clock(60.0)

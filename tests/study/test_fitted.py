@@ -24,11 +24,11 @@ from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.keys import rank_covering
 from holdfast.models.requests import Request
 from holdfast.states import Site, watch_states
-from holdfast.study.fitting import recipe, replies
+from holdfast.study.fitting import hidden_directions, shipped_examples
 from holdfast.study.fitting.examples import Contrast, Triplet, read_examples
 from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
+from holdfast.study.fitting.hidden_directions import learn_capping, learn_vector
 from holdfast.study.fitting.key_directions import learn_seka
-from holdfast.study.fitting.replies import learn_capping, learn_vector
 
 ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
 LAYER = 1
@@ -227,7 +227,7 @@ def test_spellings_of_all_fitted_methods_parse_back(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def pairs():
     """A few examples, for a random model."""
-    return recipe.triplets()[:12], recipe.contrasts()[:4]
+    return shipped_examples.triplets()[:12], shipped_examples.contrasts()[:4]
 
 
 def test_every_method_that_takes_a_file_can_be_fitted():
@@ -307,8 +307,8 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
 @pytest.mark.parametrize(("count", "length"), [(2, 6), pytest.param(4, 48, marks=pytest.mark.slow)])
 def test_directions_of_replies_are_differences_of_means(pairs, monkeypatch, count, length):
     sampling = Sampling(1.0, 0.9, length)
-    if length != replies._SAMPLING.max_new_tokens:
-        monkeypatch.setattr(replies, "_SAMPLING", sampling)
+    if length != hidden_directions._SAMPLING.max_new_tokens:
+        monkeypatch.setattr(hidden_directions, "_SAMPLING", sampling)
     local, quiet, contrasts = model(), lambda done: None, pairs[1][:count]
     vector, capping = (learn(local, contrasts, quiet) for learn in (learn_vector, learn_capping))
     difference = vector.tensors["difference"]
@@ -334,9 +334,9 @@ def test_directions_of_replies_are_differences_of_means(pairs, monkeypatch, coun
 
 
 def test_the_recipe_has_distinct_triplets_and_matched_contrasts():
-    triplets = recipe.triplets()
+    triplets = shipped_examples.triplets()
     assert len(set(triplets)) == len(triplets) == 144
-    contrasts = recipe.contrasts()
+    contrasts = shipped_examples.contrasts()
     assert len(contrasts) == 48
     assert all(contrast.prompted[0]["role"] == "system" for contrast in contrasts)
     assert all(contrast.prompted[1:] == contrast.plain for contrast in contrasts)
@@ -385,7 +385,7 @@ def test_models_that_do_not_show_the_states_to_learn_from_are_refused(tmp_path):
 def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
     """On the bundled model; the file is used by its path, and refused for another method."""
     monkeypatch.chdir(tmp_path)
-    lines = [json.dumps(vars(triplet)) for triplet in recipe.triplets()[:8]]
+    lines = [json.dumps(vars(triplet)) for triplet in shipped_examples.triplets()[:8]]
     (tmp_path / "few.jsonl").write_text("\n".join(lines))
     assert main(["fit", "seka", "--out", "s.safetensors", "--data", "few.jsonl"]) == 0
     output = capsys.readouterr().out

@@ -181,12 +181,12 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
 
 def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(UsageError, match="2 probes and bot 2 starters"):
-        precedent.subjects_of(suite_of(probes=("Hi?", "Menu?")), precedent.PrecedentSettings())
+        precedent.draw_scenarios(suite_of(probes=("Hi?", "Menu?")), precedent.PrecedentSettings())
     judge_spec = {"judge": "Is it signed?", "model": "default"}
     with pytest.raises(UsageError, match="'tony'"):
-        precedent.subjects_of(suite_of(measure=judge_spec), SETTINGS)
+        precedent.draw_scenarios(suite_of(measure=judge_spec), SETTINGS)
     with pytest.raises(UsageError, match=r"'tony'.*rule without probes"):
-        precedent.subjects_of(suite_of(probes=()), SETTINGS)
+        precedent.draw_scenarios(suite_of(probes=()), SETTINGS)
     with pytest.raises(ParameterOutOfRange) as excinfo:
         precedent.PrecedentSettings(seen=(3, 1))
     assert excinfo.value.option == "seen" and excinfo.value.value == (3, 1)

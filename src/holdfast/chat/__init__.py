@@ -4,7 +4,7 @@ messages           messages, tools, and checks of both
 emphasis           the emphasised parts of messages; nearest finds what a wrong text may have meant
 prompt             renders a chat, and finds the tokens of its span
 templates          chat templates, and what they support
-lost_messages      notices messages that a template leaves out
+lost_messages      notices messages, and parts of tools, that a template leaves out
 default_prompts    the system prompt that a template inserts by itself
 reasoning          separates a reply from the reasoning before it
 chat_completions   reads the assistant's message in an answer of OpenAI's API

@@ -1,5 +1,10 @@
 """The assistant's message in a chat completion of OpenAI's API, whole or streamed.
 
+    message = AssistantMessage(is_strict=True)
+    message.add({"content": "Hel"})
+    message.add({"content": "lo."})
+    message.text == "Hello."
+
 Other servers write the same shape with small differences, which are read too. Content in an unknown
 shape raises `MalformedResponse` in a strict reading, and is skipped in a lenient one.
 """

@@ -1,4 +1,8 @@
-"""Finds the system prompt that some templates insert into a chat without one, and leaves it out."""
+"""Finds the system prompt that some templates insert into a chat without one, and leaves it out.
+
+For example, Qwen2.5's template inserts "You are Qwen, created by Alibaba Cloud. You are a helpful
+assistant." unless the chat has a system message, which may be empty.
+"""
 
 from __future__ import annotations
 
@@ -101,12 +105,12 @@ def _split_off_default(
 
 def _find_addition(text: str, other: str) -> str:
     """The part of `text` that `other` lacks; "" if `text` only lacks a part of `other`."""
-    first = common_length(text, other)
-    last = common_length(text[first:][::-1], other[first:][::-1])
+    first = common_prefix_length(text, other)
+    last = common_prefix_length(text[first:][::-1], other[first:][::-1])
     return text[first : len(text) - last].strip()
 
 
-def common_length(first: Sequence[object], other: Sequence[object]) -> int:
+def common_prefix_length(first: Sequence[object], other: Sequence[object]) -> int:
     """The length of the common prefix of two sequences of characters or tokens."""
     pairs = enumerate(zip(first, other, strict=False))
     differences = (index for index, (left, right) in pairs if left != right)

@@ -2,8 +2,13 @@
 emphasise in place of the system prompt.
 
 A part is given as its text (with its occurrence, if the chat has it more than once), as a range of
-characters of one message, or by asterisks in a message. All parts of a chat form one set. While a
-chat is edited and rendered, private-use characters mark where they begin and end.
+characters of one message, or by asterisks in a message. In the chat [{"role": "user", "content":
+"Be kind, be brief."}], these are the same part:
+
+    "be brief"    ("be brief", 1)    (0, 9, 17)    "Be kind, *be brief*."
+
+All parts of a chat form one set. While a chat is edited and rendered, private-use characters mark
+where they begin and end.
 """
 
 import re

@@ -111,6 +111,17 @@ def check_system_as(system_as: object) -> None:
         )
 
 
+def check_tool(tool: object) -> None:
+    """Raises a `UsageError` if the declaration of a tool has no name."""
+    if _function_of(tool) is None:
+        raise UsageError(
+            f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"
+            f" {shortened(tool)}; give its name there.",
+            option="tools",
+            value=tool,
+        )
+
+
 def _check_message(number: int, message: object) -> None:
     """Refuses a message without a role or a text that a chat can have."""
     if not isinstance(message, dict):
@@ -168,6 +179,7 @@ def _check_content(number: int, message: Message) -> None:
 
 
 def _check_call(number: int, call: object) -> None:
+    """Refuses a tool call without the name of a function, or without an object of arguments."""
     function = _function_of(call)
     if function is None or not isinstance(function.get("arguments"), dict):
         raise UsageError(
@@ -175,17 +187,6 @@ def _check_call(number: int, call: object) -> None:
             " 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 2}}}.",
             option="tool_calls",
             value=call,
-        )
-
-
-def check_tool(tool: object) -> None:
-    """Raises a `UsageError` if the declaration of a tool has no name."""
-    if _function_of(tool) is None:
-        raise UsageError(
-            f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"
-            f" {shortened(tool)}; give its name there.",
-            option="tools",
-            value=tool,
         )
 
 

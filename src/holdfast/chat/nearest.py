@@ -1,4 +1,7 @@
-"""Finds the words of a chat that are most like a text that it lacks, for error messages."""
+"""Finds the words of a chat that are most like a text that it lacks, for error messages.
+
+find_nearest("be kin", ["Please be kind."]) == "be kind"
+"""
 
 import difflib
 import re
@@ -18,7 +21,8 @@ def find_nearest(sought: str, texts: Sequence[str]) -> str:
     words; returns "" if none is similar.
     """
     sought = sought[:_MAX_SOUGHT]
-    folded = sought.casefold()
+    sought_folded = sought.casefold()
+    num_words = len(_WORD.findall(sought))
     best = ""
     best_ratio = _MIN_RATIO
     characters_left = _MAX_SEARCHED
@@ -28,21 +32,23 @@ def find_nearest(sought: str, texts: Sequence[str]) -> str:
         searched = text.casefold()
         if len(searched) != len(text):  # its positions would not be those of the text
             searched = text
-        matcher = difflib.SequenceMatcher(None, searched, folded, autojunk=False)
+        matcher = difflib.SequenceMatcher(None, searched, sought_folded, autojunk=False)
         block = matcher.find_longest_match()  # finding all blocks may take minutes
-        for part in _windows(text, block, len(_WORD.findall(sought))):
-            matcher = difflib.SequenceMatcher(None, part.casefold(), folded, autojunk=False)
+        for run in _runs_of_words(text, block, num_words):
+            matcher = difflib.SequenceMatcher(None, run.casefold(), sought_folded, autojunk=False)
             ratio = matcher.ratio()
             if ratio > best_ratio:
-                best = part
+                best = run
                 best_ratio = ratio
     return best
 
 
-def _windows(text: str, block: difflib.Match, count: int) -> list[str]:
-    """The runs of `count` words that overlap a block shared by both texts, without surrounding
-    punctuation. They are sorted by how far they begin from where the sought text would begin if the
-    block were part of it.
+def _runs_of_words(text: str, block: difflib.Match, count: int) -> list[str]:
+    """The runs of `count` words that overlap a block shared with the sought text, without
+    surrounding punctuation.
+
+    Those that begin nearest to where the sought text would begin, if the block were part of it, are
+    first.
     """
     block_end = block.a + block.size
     words = [match.span() for match in _WORD.finditer(text)]

@@ -1,11 +1,21 @@
-"""Renders chats as text and as tokens, and finds the spans of their system prompts, or of
-everything but the assistant's replies.
+"""Renders chats as text and as tokens, and finds their spans: the words of the system prompts, the
+emphasised text, or everything but the assistant's replies.
+
+For example, a template writes the system prompt "Be kind." and the message "Hello." as
+
+    <|system|>Be kind.<|user|>Hello.<|assistant|>
+
+where "Be kind." is the span. Words that might also come from elsewhere (another message, a tool,
+the template itself) are found by a second rendering with marks around them, written here as *, and
+in fact characters that no text uses:
+
+    <|system|>*Be kind.*<|user|>Hello.<|assistant|>
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +29,7 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.lost_messages import check_kept
+from holdfast.chat.lost_messages import check_kept, check_tools
 from holdfast.chat.messages import Message, Messages, Tool, check_system_as, uses_tools
 from holdfast.chat.nearest import find_nearest
 from holdfast.errors import NoSystemRole, PromptError, option, shortened
@@ -38,14 +48,6 @@ class RenderedText(NamedTuple):
     text: str  # up to where the reply begins
     # the words of every system prompt, the emphasis, or all but the assistant's replies
     spans: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True)
-class _PlacedChat:
-    """A chat whose system prompt is where the model is to read it."""
-
-    messages: tuple[Message, ...]
-    words: dict[int, str]  # the words of each system prompt, by the number of its message
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,25 @@ class Prompt:
     spans: tuple[Span, ...] = ()
 
 
-def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
-    """Leaves the system prompt in its role, or puts it before the first user message with an empty
-    line in between.
-
-    Removes an empty prompt; `render_with_spans` then keeps the template from inserting its default.
-    """
-    return _place_system(messages, system_as).messages
+def render(
+    messages: Messages,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    system_as: str = "role",
+    emphasis: Sequence[Part] | None = None,
+    spares_replies: bool = False,
+    tools: Sequence[Tool] = (),
+) -> Prompt:
+    """Renders one chat and finds its spans; see `render_with_spans`."""
+    rendered = render_with_spans(
+        messages,
+        tokenizer,
+        system_as=system_as,
+        emphasis=emphasis,
+        spares_replies=spares_replies,
+        tools=tools,
+    )
+    return tokenize([rendered], tokenizer)[0]
 
 
 def render_with_spans(
@@ -110,84 +124,35 @@ def render_with_spans(
             emphasised text, or part of the tools.
         UsageError: `system_as` is unknown.
     """
-    chat = _place_system(messages, system_as)
-    placed = chat.messages
-    render_text = _renderer(messages, chat, default_system=default_system)
-    template = str(tokenizer.chat_template)
+    chat = _placed_chat(messages, system_as)
+    render_text = _choose_renderer(messages, chat, default_system=default_system)
 
     def write(any_messages: Messages) -> str:
         return render_text(any_messages, tokenizer, tools)
 
-    text = write(placed)
-    with_tools = bool(tools) or uses_tools(placed)
-    if with_tools:
-        templates.check_tools(placed, tokenizer, tools)
-    spans: tuple[Span, ...] | None
+    rendering = _Rendering(
+        text=write(chat.messages),
+        messages=chat.messages,
+        template=str(tokenizer.chat_template),
+        write=write,
+        with_tools=bool(tools) or uses_tools(chat.messages),
+    )
+    if rendering.with_tools:
+        check_tools(chat.messages, tokenizer, tools)
     if emphasis is not None:
-        spans = _spans_of_emphasis(text, messages, emphasis, system_as, write)
+        spans = _spans_of_emphasis(rendering, messages, emphasis, system_as)
     else:
-        spans = _find(text, placed, chat.words, template, write, with_tools=with_tools)
-        if spans is None:
-            raise _lost_system_prompt(chat.words, system_as)
-    check_kept(text, placed, template, write, tools_checked=with_tools)
+        spans = _spans_of_system(rendering, chat.system_words, system_as)
+    check_kept(
+        rendering.text,
+        chat.messages,
+        rendering.template,
+        write,
+        tools_checked=rendering.with_tools,
+    )
     if spares_replies and emphasis is None:
-        replies = _words_of_replies(placed)
-        reply_spans = _find(text, placed, replies, template, write, with_tools=with_tools)
-        if reply_spans is None:
-            raise PromptError(
-                "The chat template leaves out or rewrites an earlier reply, so its attention cannot"
-                " be attenuated; use another method."
-            )
-        spans = _everything_but(reply_spans, len(text))
-    return RenderedText(text, spans)
-
-
-def _renderer(
-    messages: Messages, chat: _PlacedChat, *, default_system: bool
-) -> Callable[[Messages, PreTrainedTokenizerFast, Sequence[Tool]], str]:
-    """Chooses how the template is kept from inserting its default system prompt, if it has to be.
-
-    Args:
-        messages: the chat.
-        chat: the same chat with its system prompt placed.
-        default_system: whether the template may insert its default.
-    """
-    if not default_system:
-        return default_prompts.render_without_default
-    had_system = any(message["role"] == "system" for message in messages)
-    if had_system and not chat.words and len(chat.messages) < len(messages):  # it was empty
-        return default_prompts.render_empty_system
-    return templates.render_text
-
-
-def _spans_of_emphasis(
-    text: str,
-    messages: Messages,
-    emphasis: Sequence[Part],
-    system_as: str,
-    write: Callable[[Messages], str],
-) -> tuple[Span, ...]:
-    """Finds the emphasised parts of a chat in its rendered text, by a rendering with marks."""
-    ranges = resolve(messages, emphasis)
-    mark = unused_character([text, *(message["content"] for message in messages)])
-    with_marks = place_system(put_marks(messages, ranges, mark), system_as)
-    return _find_emphasis(text, messages, ranges, write(with_marks).split(mark))
-
-
-def _words_of_replies(placed: Messages) -> dict[int, str]:
-    """The words of the assistant's messages, by the number of the message."""
-    return {
-        index: message["content"].strip()
-        for index, message in enumerate(placed)
-        if message["role"] == "assistant" and message["content"].strip()
-    }
-
-
-def _everything_but(parts: Sequence[Span], length: int) -> tuple[Span, ...]:
-    """The spans of a text of this many characters that are in none of its parts."""
-    edges = [0, *(edge for part in parts for edge in part), length]
-    pairs = zip(edges[::2], edges[1::2], strict=True)
-    return tuple((first, last) for first, last in pairs if first < last)
+        spans = _spans_beside_replies(rendering)
+    return RenderedText(rendering.text, spans)
 
 
 def system_spans(
@@ -204,11 +169,9 @@ def system_spans(
     Raises:
         PromptError: the template leaves out or rewrites a system prompt.
     """
-    chat = _place_system(messages, "role")
-    spans = _find(text, chat.messages, chat.words, template, write)
-    if spans is None:
-        raise _lost_system_prompt(chat.words, "role")
-    return spans
+    chat = _placed_chat(messages, "role")
+    rendering = _Rendering(text, chat.messages, template, write)
+    return _spans_of_system(rendering, chat.system_words, "role")
 
 
 def tokenize(texts: Sequence[RenderedText], tokenizer: PreTrainedTokenizerFast) -> list[Prompt]:
@@ -233,28 +196,24 @@ def tokenize(texts: Sequence[RenderedText], tokenizer: PreTrainedTokenizerFast) 
     return prompts
 
 
-def render(
-    messages: Messages,
-    tokenizer: PreTrainedTokenizerFast,
-    *,
-    system_as: str = "role",
-    emphasis: Sequence[Part] | None = None,
-    spares_replies: bool = False,
-    tools: Sequence[Tool] = (),
-) -> Prompt:
-    """Renders one chat and finds its spans; see `render_with_spans`."""
-    rendered = render_with_spans(
-        messages,
-        tokenizer,
-        system_as=system_as,
-        emphasis=emphasis,
-        spares_replies=spares_replies,
-        tools=tools,
-    )
-    return tokenize([rendered], tokenizer)[0]
+def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
+    """Leaves the system prompt in its role, or puts it before the first user message with an empty
+    line in between.
+
+    Removes an empty prompt; `render_with_spans` then keeps the template from inserting its default.
+    """
+    return _placed_chat(messages, system_as).messages
 
 
-def _place_system(messages: Messages, system_as: str) -> _PlacedChat:
+@dataclass(frozen=True)
+class _PlacedChat:
+    """A chat whose system prompt is where the model is to read it."""
+
+    messages: tuple[Message, ...]
+    system_words: dict[int, str]  # of each system prompt, by the number of its message
+
+
+def _placed_chat(messages: Messages, system_as: str) -> _PlacedChat:
     """Places the system prompt as `place_system` describes, and notes its words."""
     check_system_as(system_as)
     rest = [message for message in messages if message["role"] != "system"]
@@ -266,91 +225,157 @@ def _place_system(messages: Messages, system_as: str) -> _PlacedChat:
     if not text:
         return _PlacedChat(tuple(rest), {})
     if system_as == "role":
-        prompts = {
+        system_words = {
             index: message["content"].strip()
             for index, message in enumerate(messages)
             if message["role"] == "system" and message["content"].strip()
         }
-        return _PlacedChat(tuple(messages), prompts)
+        return _PlacedChat(tuple(messages), system_words)
     for index, message in enumerate(rest):
         if message["role"] == "user":
             rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
-            words = {index: text.strip()} if text.strip() else {}
-            return _PlacedChat(tuple(rest), words)
+            system_words = {index: text.strip()} if text.strip() else {}
+            return _PlacedChat(tuple(rest), system_words)
     raise PromptError("There is no user message to put the system prompt before; add one.")
 
 
-def _find(
-    text: str,
-    placed: Messages,
-    words: dict[int, str],
-    template: str,
-    write: Callable[[Messages], str],
-    *,
-    with_tools: bool = False,
-) -> tuple[Span, ...] | None:
-    """Finds the spans of words, given by message number; None if some are not found.
+def _choose_renderer(
+    messages: Messages, chat: _PlacedChat, *, default_system: bool
+) -> Callable[[Messages, PreTrainedTokenizerFast, Sequence[Tool]], str]:
+    """Chooses how the template is kept from inserting its default system prompt, if it has to be.
 
-    With tools, which may have the same words, the text is always rendered again with marks.
+    Args:
+        messages: the chat.
+        chat: the same chat with its system prompt placed.
+        default_system: whether the template may insert its default.
     """
-    spans = None
-    if not (with_tools and words):
-        spans = _find_certain(text, placed, words, template)
-    return _find_marked(text, placed, words, write) if spans is None else spans
+    if not default_system:
+        return default_prompts.render_without_default
+    had_system = any(message["role"] == "system" for message in messages)
+    if had_system and not chat.system_words and len(chat.messages) < len(messages):  # it was empty
+        return default_prompts.render_empty_system
+    return templates.render_text
 
 
-def _find_certain(
-    text: str, placed: Messages, words: dict[int, str], template: str
-) -> tuple[Span, ...] | None:
-    """Finds the spans of prompts that no other part of the text can have produced.
+@dataclass(frozen=True)
+class _Rendering:
+    """A rendered chat, in which words of its messages can be found.
 
-    None if that is not certain for one of them.
+    Args:
+        text: the rendered chat.
+        messages: the chat, with its system prompt placed.
+        template: the source of the template, whose own words are not those of a message.
+        write: renders other messages the same way.
+        with_tools: whether the chat has tools, which may have the same words as a message.
     """
-    spans = []
-    for index, prompt in words.items():
-        others = [message for other, message in enumerate(placed) if other != index]
+
+    text: str
+    messages: tuple[Message, ...]
+    template: str
+    write: Callable[[Messages], str]
+    with_tools: bool = False
+
+    def find(self, words: Mapping[int, str]) -> tuple[Span, ...] | None:
+        """Finds the spans of words, given by the number of their message; None if some are lost."""
+        spans = None
+        if not (self.with_tools and words):
+            spans = self._find_certain(words)
+        return self._find_marked(words) if spans is None else spans
+
+    def _find_certain(self, words: Mapping[int, str]) -> tuple[Span, ...] | None:
+        """Finds the spans of words that no other part of the text can have produced.
+
+        None if that is not certain for one of them.
+        """
+        spans = []
+        for number, wanted in words.items():
+            others = [message for other, message in enumerate(self.messages) if other != number]
+            if (
+                len(wanted) < _MIN_DISTINCTIVE
+                or any(wanted in message["content"] for message in others)
+                or any(wanted in message["role"] for message in self.messages)
+                or wanted in self.template
+                or self.text.count(wanted) != 1
+            ):
+                return None
+            start = self.text.index(wanted)
+            spans.append((start, start + len(wanted)))
+        return tuple(sorted(spans))
+
+    def _find_marked(self, words: Mapping[int, str]) -> tuple[Span, ...] | None:
+        """Finds the spans in a second rendering, with marks around the words.
+
+        None if the marks change other text as well, or do not enclose exactly the words.
+        """
+        mark = unused_character([self.text, *(message["content"] for message in self.messages)])
+        marked = list(self.messages)
+        for number, wanted in words.items():
+            before, after = marked[number]["content"].split(wanted, 1)
+            marked[number] = {
+                **marked[number],
+                "content": f"{before}{mark}{wanted}{mark}{after}",
+            }
+        pieces = self.write(marked).split(mark)
+        expected = Counter(words.values())
+        between_marks = Counter(pieces[1::2])
         if (
-            len(prompt) < _MIN_DISTINCTIVE
-            or any(prompt in message["content"] for message in others)
-            or any(prompt in message["role"] for message in placed)
-            or prompt in template
-            or text.count(prompt) != 1
+            "".join(pieces) != self.text
+            or len(pieces) % 2 == 0
+            or not expected <= between_marks
+            or between_marks.keys() != expected.keys()
         ):
             return None
-        start = text.index(prompt)
-        spans.append((start, start + len(prompt)))
-    return tuple(sorted(spans))
+        return tuple(spans_between(pieces))
 
 
-def _find_marked(
-    text: str, placed: Messages, words: dict[int, str], write: Callable[[Messages], str]
-) -> tuple[Span, ...] | None:
-    """Finds the spans in a second rendering with marks around the prompts.
+def _spans_of_system(
+    rendering: _Rendering, system_words: Mapping[int, str], system_as: str
+) -> tuple[Span, ...]:
+    """Finds the spans of the system prompts."""
+    spans = rendering.find(system_words)
+    if spans is None:
+        raise _lost_system_prompt(system_words, system_as)
+    return spans
 
-    None if the marks change other text as well, or do not enclose exactly the prompts.
+
+def _spans_beside_replies(rendering: _Rendering) -> tuple[Span, ...]:
+    """Finds the spans of everything but the assistant's replies."""
+    words_of_replies = {
+        number: message["content"].strip()
+        for number, message in enumerate(rendering.messages)
+        if message["role"] == "assistant" and message["content"].strip()
+    }
+    replies = rendering.find(words_of_replies)
+    if replies is None:
+        raise PromptError(
+            "The chat template leaves out or rewrites an earlier reply, so its attention cannot"
+            " be attenuated; use another method."
+        )
+    edges = [0, *(edge for reply in replies for edge in reply), len(rendering.text)]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return tuple((first, last) for first, last in gaps if first < last)
+
+
+def _spans_of_emphasis(
+    rendering: _Rendering, messages: Messages, emphasis: Sequence[Part], system_as: str
+) -> tuple[Span, ...]:
+    """Finds the emphasised parts of a chat, by a rendering with marks.
+
+    Args:
+        messages: the chat before its system prompt was placed.
     """
-    mark = unused_character([text, *(message["content"] for message in placed)])
-    marked = list(placed)
-    for index, prompt in words.items():
-        before, after = placed[index]["content"].split(prompt, 1)
-        marked[index] = {**placed[index], "content": f"{before}{mark}{prompt}{mark}{after}"}
-    pieces = write(marked).split(mark)
-    prompts = Counter(words.values())
-    between_marks = Counter(pieces[1::2])
-    if (
-        "".join(pieces) != text
-        or len(pieces) % 2 == 0
-        or not prompts <= between_marks
-        or between_marks.keys() != prompts.keys()
-    ):
-        return None
-    return tuple(spans_between(pieces))
+    ranges = resolve(messages, emphasis)
+    mark = unused_character([rendering.text, *(message["content"] for message in messages)])
+    marked = place_system(put_marks(messages, ranges, mark), system_as)
+    pieces = rendering.write(marked).split(mark)
+    return _spans_between_marks(rendering.text, messages, ranges, pieces)
 
 
-def _find_emphasis(
+def _spans_between_marks(
     text: str, messages: Messages, ranges: Sequence[TextRange], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
-    """Finds the emphasised texts, each of them once, in a rendering that was split at its marks.
+    """Returns the spans of the emphasised texts, which are every second piece of a rendering that
+    was split at its marks.
 
     Raises:
         PromptError: the template repeats, leaves out or rewrites an emphasised text.
@@ -380,9 +405,9 @@ def _find_emphasis(
     )
 
 
-def _lost_system_prompt(words: dict[int, str], system_as: str) -> PromptError:
+def _lost_system_prompt(system_words: Mapping[int, str], system_as: str) -> PromptError:
     """The error for a template that does not keep the system prompts."""
-    prompts = " or ".join(dict.fromkeys(shortened(prompt) for prompt in words.values()))
+    prompts = " or ".join(dict.fromkeys(shortened(prompt) for prompt in system_words.values()))
     problem = f"The chat template leaves out or rewrites the system prompt {prompts}"
     if system_as == "role":
         return NoSystemRole(

@@ -1,5 +1,7 @@
 """Separates the reasoning that a model wrote into the text of its reply from the reply itself.
 
+    split_reasoning("<think>They want two.</think>Two.") == ("They want two.", "Two.")
+
 A server that knows its model puts the reasoning into a separate field; others leave it in the
 content, between markers of the model's template. Readers of the chat do not see it, and rules for
 the reply do not apply to it.

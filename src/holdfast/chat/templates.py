@@ -1,15 +1,18 @@
-"""Renders chats with a model's own chat template."""
+"""Renders chats with a model's own chat template, or with the plain one.
+
+For example, a template writes the messages [{"role": "user", "content": "Hello."}] as
+"<|user|>Hello.<|assistant|>".
+"""
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.messages import Message, Messages, Tool, uses_tools
-from holdfast.errors import NoSystemRole, PromptError, UsageError, option, reason_of, shortened
+from holdfast.errors import NoSystemRole, PromptError, UsageError, option, reason_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -40,8 +43,9 @@ _PLAIN_TEMPLATE = (
     "{% if not loop.last %}{{ '\n\n' }}{% endif %}{% endfor %}"
 )
 
-# By template: the roles whose content it reads as a list of parts, and drops as a string.
-_IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
+# By template: the roles whose content it reads as a list of parts, [{"type": "text", "text": ...}],
+# and drops as a string.
+_ROLES_IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
 _MAX_TEMPLATES = 100  # entries of this cache
 _PRINTED_PARTS = ("'type': 'text'", '"type": "text"')  # a template prints the list itself
 
@@ -92,7 +96,7 @@ def render_text(
 ) -> str:
     """Renders a chat with the tokenizer's template, dated `TODAY`.
 
-    Does not check that the template writes the chat's tools; `check_tools` does.
+    Does not check that the template keeps the whole chat; `lost_messages` does.
 
     Raises:
         PromptError: there is no template, or it refuses the chat.
@@ -130,6 +134,7 @@ def render_text(
 def _apply(
     messages: Messages, tokenizer: PreTrainedTokenizerFast, template: str, tools: Any = None
 ) -> str:
+    """Renders a chat with a template as transformers does, ready for the reply."""
     text = tokenizer.apply_chat_template(
         list(messages), tools, chat_template=template, tokenize=False, add_generation_prompt=True
     )
@@ -148,11 +153,11 @@ def _as_parts(messages: Sequence[Message], roles: frozenset[str]) -> list[Messag
 
 def _roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
     """The roles whose messages this template keeps only if their content is a list of parts."""
-    if template not in _IN_PARTS:
-        _IN_PARTS[template] = _find_roles_in_parts(template, tokenizer)
-        while len(_IN_PARTS) > _MAX_TEMPLATES:
-            _IN_PARTS.popitem(last=False)
-    return _IN_PARTS[template]
+    if template not in _ROLES_IN_PARTS:
+        _ROLES_IN_PARTS[template] = _find_roles_in_parts(template, tokenizer)
+        while len(_ROLES_IN_PARTS) > _MAX_TEMPLATES:
+            _ROLES_IN_PARTS.popitem(last=False)
+    return _ROLES_IN_PARTS[template]
 
 
 def _find_roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
@@ -201,72 +206,6 @@ def _with_tool_names(messages: Messages) -> list[Message]:
         name = names.get(message.get("tool_call_id", ""))
         with_names.append({"name": name, **message} if name else message)
     return with_names
-
-
-def check_tools(
-    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
-) -> None:
-    """Raises a `PromptError` if the template drops a part of a chat with tools.
-
-    The chat is rendered with a mark in every tool, call, result and message; a missing mark shows
-    the part that was dropped.
-    """
-    digest = hashlib.sha256(repr((messages, tools)).encode("utf-8", "replace")).hexdigest()
-    marks = _PartMarks(f"x{digest[:16]}")
-    declared = [marks.mark_tool(tool) for tool in tools]
-    chat = [marks.mark_message(message) for message in messages]
-    rendered = render_text(chat, tokenizer, declared)
-    for mark, part in marks.parts.items():
-        if mark not in rendered:
-            raise PromptError(
-                f"The chat template of {tokenizer.name_or_path or 'this model'} leaves out {part};"
-                " use a model whose template renders tools, or leave them out."
-            )
-
-
-class _PartMarks:
-    """Adds a mark to each part of a chat; every mark begins with `stem`, which the chat lacks.
-
-    Attributes:
-        parts: the marked parts in words, by their marks.
-    """
-
-    def __init__(self, stem: str):
-        self.parts: dict[str, str] = {}
-        self._stem = stem
-
-    def mark_tool(self, tool: Tool) -> Tool:
-        """Marks the name of a declared tool."""
-        function = tool["function"]
-        name = function["name"] + self._add(f"the declared tool {function['name']!r}")
-        return {**tool, "function": {**function, "name": name}}
-
-    def mark_message(self, message: Message) -> Message:
-        """Marks the text of a message, except a system prompt, and its calls."""
-        marked = dict(message)
-        text = message["content"]
-        calls = [self._mark_call(call) for call in message.get("tool_calls") or ()]
-        if calls:
-            marked["tool_calls"] = calls
-        if message["role"] == "tool":
-            marked["content"] += self._add(f"the tool's result {shortened(text)}")
-        elif calls and text.strip():
-            marked["content"] += self._add(f"the text {shortened(text)} beside a tool call")
-        elif message["role"] != "system" and text.strip():
-            marked["content"] += self._add(f"the {message['role']} message {shortened(text)}")
-        return marked
-
-    def _mark_call(self, call: dict[str, Any]) -> dict[str, Any]:
-        function = call["function"]
-        name = function["name"] + self._add(f"the call of {function['name']!r}")
-        value = self._add(f"the arguments {shortened(function['arguments'])} of a tool call")
-        arguments = {**function["arguments"], self._stem: value}
-        return {**call, "function": {"name": name, "arguments": arguments}}
-
-    def _add(self, part: str) -> str:
-        mark = f"{self._stem}n{len(self.parts)}x"
-        self.parts[mark] = part
-        return mark
 
 
 def _template_refusal(messages: Messages, reason: str) -> PromptError:

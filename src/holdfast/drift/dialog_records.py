@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.chat.default_prompts import common_length
+from holdfast.chat.default_prompts import common_prefix_length
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.dialog import Dialog, DialogSide, ProcessedSequence
 from holdfast.drift.dialog_requests import DialogReply
@@ -202,7 +202,7 @@ def least_tokens(sequences: Sequence[ProcessedSequence]) -> int:
     for view, ids in sorted(sequences):
         total += len(ids)
         if view == last_view:
-            total -= common_length(ids, last_ids)
+            total -= common_prefix_length(ids, last_ids)
         last_view = view
         last_ids = ids
     return total

@@ -1,8 +1,10 @@
 """Where a model computes keys, values and hidden states.
 
 Modules are found by their interface: the layers are a list of as many modules as the configuration
-has layers, and a layer's attention has `layer_idx`, and `k_proj` or `is_causal`. Their outputs are
-inspected in passes of a few tokens, since the axes of tokens and heads may come in either order.
+has layers, and a layer's attention has `layer_idx`, and `k_proj` or `is_causal`. In Llama, keys are
+the output of `k_proj`, values that of `v_proj`, and hidden states that of a layer; in Qwen3, which
+normalises keys, they are the output of `k_norm`. The outputs are inspected in passes of a few
+tokens, since the axes of tokens and heads may come in either order.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 # the relative difference of keys between positions that rounding explains; rotation moves them more
 _MAX_DIFFERENCE = 0.01
-_SHIFT = 3  # positions between the two passes whose keys are compared
+_SHIFT = 3  # how far the second of two passes whose keys are compared is moved, in positions
 
 
 class Site(Enum):
@@ -45,7 +47,7 @@ _Modules = Mapping[Site, Mapping[int, torch.nn.Module]]  # by site and layer
 _Outputs = Mapping[tuple[Site, int], Tensor]  # of these modules, float32
 
 # modules by preference: a norm is assumed to precede the rotation, unless it is found to follow it
-_NAMES = {
+_MODULE_NAMES = {
     Site.KEYS: ("k_norm", "k_layernorm", "k_proj"),
     Site.VALUES: ("v_norm", "v_proj"),
 }
@@ -125,7 +127,7 @@ def layer_modules(model: PreTrainedModel) -> list[torch.nn.Module]:
 
 def part_of(attention: torch.nn.Module, site: Site) -> torch.nn.Module | None:
     """Returns the module that outputs keys or values alone; None if one module outputs both."""
-    modules = (getattr(attention, name, None) for name in _NAMES[site])
+    modules = (getattr(attention, name, None) for name in _MODULE_NAMES[site])
     return next((module for module in modules if isinstance(module, torch.nn.Module)), None)
 
 

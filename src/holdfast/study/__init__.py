@@ -1,13 +1,15 @@
-"""Studies of a model: calibration and checks of methods, decay of attention, fitted directions.
+"""Experiments with a model: calibrating and checking fixes, precedent, decay of attention, fitting.
 
-calibrating          `holdfast calibrate`: stability and capability under each method and strength
-calibration_plan     its sizes, prompts and conversations
-questions            asks questions in the middle of dialogs; capability has these questions
+calibrating          `holdfast calibrate`: the stability and capability of a model under each fix
+calibration_plan     the sizes, prompts and conversations of a calibration
+capability           the questions that measure capability
+questioner           asks them in the middle of dialogs
 checking             `holdfast check`: conversations of each prompt until its verdict is certain
 precedent            `holdfast precedent`: does a model follow its prompt, or its earlier replies?
-precedent_subjects   the questions of each conversation; precedent_chats, both histories of one
-attention_decay      `holdfast trace`: the mass on the prompt at every token
-fitting/             `holdfast fit`: directions that methods learn
+precedent_scenarios  the prompt and the questions of each conversation
+precedent_chats      makes both histories of a conversation, and the replies after them
+attention_decay      `holdfast trace`: the attention mass on the prompt at every token
+fitting/             `holdfast fit`: directions that methods learn from a model
 """
 
 from typing import TYPE_CHECKING, Any

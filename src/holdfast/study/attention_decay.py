@@ -38,7 +38,7 @@ def run_traced(
     running: drift.Running = drift.Running(),
 ) -> TracedRun:
     """Runs self-chats, or resumes those in `out`, with their attention traces."""
-    check(model)
+    check_traceable(model)
     if compile_methods(methods).spares_replies:
         raise UsageError(
             "attenuate acts on earlier replies, and under it the attention mass on the prompt is"
@@ -65,7 +65,7 @@ def traced_settings(conversations: int = 40, rounds: int = 8, seed: int = 0) -> 
     return drift.Settings(rounds=rounds, conversations=conversations, seed=seed, adoption=False)
 
 
-def check(model: LocalModel) -> None:
+def check_traceable(model: LocalModel) -> None:
     """Refuses a model that cannot be traced, before anything runs.
 
     Raises:

@@ -1,10 +1,15 @@
-"""Measures stability and capability under each method at each strength (Li et al. 2024, section
-6.3).
+"""`holdfast calibrate`: what each fix gains in stability and costs in capability (Li et al. 2024,
+section 6.3).
 
-Stability is the drift benchmark over all ordered pairs of a few prompts, over pairs drawn anew for
-every conversation, or over one prompt and the suite's personas. Capability is tested in the same
-dialogs and under the same methods, after the rounds before `ask_at`. The records are in two run
-folders, `stability` and `capability`; both can be resumed.
+The sweep `boost:factor=2,4` makes three steerings: no method, factor 2 and factor 4. Under each, a
+calibration has two steps, with a run folder each, which can be resumed:
+
+1. `stability`: the drift benchmark, over all ordered pairs of a few prompts, over pairs drawn anew
+   for every conversation, or over one prompt and the suite's personas.
+2. `capability`: questions with known answers, asked in the middle of the dialogs of step 1 without
+   becoming a part of them.
+
+`analysis.calibration_results` compares each steering with no method in both, dialog by dialog.
 """
 
 import dataclasses
@@ -37,7 +42,7 @@ from holdfast.study.calibration_plan import (
     conversations_per_steering,
 )
 from holdfast.study.capability import Capability
-from holdfast.study.questions import Questioner
+from holdfast.study.questioner import Questioner
 
 
 class CalibrationRuns(NamedTuple):
@@ -48,7 +53,10 @@ class CalibrationRuns(NamedTuple):
 
 
 def _join_sweeps(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
-    """Returns the command's sweeps if they include all methods of the folder's, else None."""
+    """Returns the command's sweeps if they include all methods of the folder's, else None.
+
+    So `boost:factor=2,4,8` can resume a folder with `boost:factor=2,4`.
+    """
 
     def methods_of(sweeps: Sequence[Any]) -> list[str]:
         identities = map(SweepIdentity.model_validate, sweeps)
@@ -120,13 +128,13 @@ def calibrate(
         cast=drift.Cast(user_turns=plan.user_turns),
         running=running,
     )
-    questions = _Questions(model, suite, capability, plan, stability)
-    return CalibrationRuns(stability, questions.ask(Path(out) / "capability", running))
+    capability_run = _CapabilityRun(model, suite, capability, plan, stability)
+    return CalibrationRuns(stability, capability_run.resume(Path(out) / "capability", running))
 
 
 @dataclass(frozen=True)
-class _Questions:
-    """Asks the questions of a calibration in the dialogs of its stability run."""
+class _CapabilityRun:
+    """The second step of a calibration: asks its questions in the dialogs of the stability run."""
 
     model: ChatModel
     suite: drift.Suite
@@ -134,7 +142,7 @@ class _Questions:
     plan: CalibrationPlan
     stability: records.Run
 
-    def ask(self, out: Path, running: drift.Running) -> records.Run:
+    def resume(self, out: Path, running: drift.Running) -> records.Run:
         """Asks the questions that the folder has no answers to, and records the answers there."""
         identity = {
             **self.stability.manifest.identity.to_json(),
@@ -179,7 +187,7 @@ class _Questions:
                 if batch.to_run:
                     pending.append(batch)
                 else:
-                    progress(questioner.count_in(batch.numbers), 0)
+                    progress(questioner.count_questions(batch.numbers), 0)
         return pending
 
     async def _ask_batches(
@@ -195,11 +203,13 @@ class _Questions:
         }
         for batch in batches:
             questioner = questioners[batch.name]
-            answers = await questioner.ask([dialogs[batch.name, number] for number in batch.to_run])
-            for record in answers:
+            answered = await questioner.ask(
+                [dialogs[batch.name, number] for number in batch.to_run]
+            )
+            for record in answered:
                 batch.append(record)
-            tokens = sum(record.tokens.forwarded for record in answers)
-            progress(questioner.count_in(batch.numbers), tokens)
+            tokens = sum(record.tokens.forwarded for record in answered)
+            progress(questioner.count_questions(batch.numbers), tokens)
         async with self.model.session() as engine:
             await breaker.finish(engine)
 
@@ -251,8 +261,8 @@ def _identity_of(
     }
 
 
-def units_of(suite: drift.Suite, capability: Capability, plan: CalibrationPlan) -> int:
-    """Returns how many units of progress `calibrate` reports: replies and questions."""
+def count_progress_steps(suite: drift.Suite, capability: Capability, plan: CalibrationPlan) -> int:
+    """Returns how many steps `calibrate` reports to its progress: replies and questions."""
     cast = drift.Cast(user_turns=plan.user_turns)
     settings = resolve_settings(suite, calibration_settings(suite, plan), cast)
     numbers = range(settings.conversations)

@@ -28,7 +28,7 @@ DEFAULT_SWEEPS = (
     "boost:factor=2,4,8",
     "spotlight:target=0.1,0.2,0.4",
 )
-USUAL_CONVERSATIONS = 60  # per steering at least, if the user gives no number of draws
+DEFAULT_CONVERSATIONS = 60  # per steering at least, if the user gives no number of draws
 MIN_TO_RECOMMEND = 2 * MIN_SAMPLES  # one half is to choose a setting, the other to report on it
 _TOO_FEW_CONVERSATIONS = (
     "too small to recommend a setting: {conversations} conversations ({more_conversations});"
@@ -203,17 +203,17 @@ def conversations_per_steering(suite: drift.Suite, plan: CalibrationPlan) -> int
     return count
 
 
-def usual_draws(suite: drift.Suite, out: Path | str) -> int:
+def default_draws(suite: drift.Suite, out: Path | str) -> int:
     """Returns the number of draws if the user gives none.
 
-    That is the number of the calibration in the folder, or else enough for `USUAL_CONVERSATIONS`,
+    That is the number of the calibration in the folder, or else enough for `DEFAULT_CONVERSATIONS`,
     and at least 5.
     """
     folder = Path(out) / "capability"  # a dry run makes only stability/, with few conversations
     if (folder / MANIFEST).is_file():
         draws = read_run(folder).identity_as(CalibrationIdentity).plan.draws
         return CalibrationPlan().draws if draws is None else draws
-    return max(CalibrationPlan().draws, _draws_for(USUAL_CONVERSATIONS, suite))
+    return max(CalibrationPlan().draws, _draws_for(DEFAULT_CONVERSATIONS, suite))
 
 
 def _draws_for(conversations: int, suite: drift.Suite) -> int:

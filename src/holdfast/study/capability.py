@@ -1,5 +1,6 @@
-"""Capabilities other than following the prompt: questions and texts that are put to a model in the
-middle of a dialog. They are named as follows.
+"""The capabilities that a fix may cost: questions with known answers, and texts to continue.
+
+A capability is given by name:
 
 facts              facts that small models know: capitals, opposites, authors, ...
 knowledge          the default model's own questions
@@ -8,6 +9,9 @@ mmlu:PATH          MMLU from a folder (test.jsonl.gz) or a file of JSON lines: s
 perplexity:FILE    a text
 lm-eval:TASK       the questions of a multiple-choice task or group of lm-evaluation-harness, by
                    name or YAML file, if that package is installed
+
+Each consists of items. An item of `facts` is the question "What is the capital of Italy?" with four
+replies to score, of which "The capital of Italy is Rome." is the right one.
 """
 
 import hashlib
@@ -27,10 +31,10 @@ from holdfast.validation import ranges
 from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 KINDS = ("facts", "knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
-USUAL_QUESTIONS = 200
-HUB_DATASET = "cais/mmlu"
-PASSAGE = 64  # words of a text per passage
-GO_ON = "Please write the next part of the text."
+DEFAULT_QUESTIONS = 200
+_MMLU_DATASET = "cais/mmlu"  # on the hub
+_PASSAGE_WORDS = 64
+_CONTINUE_TEXT = "Please write the next part of the text."  # the user's message before a passage
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,11 @@ class Item:
 
 
 class FactKind(StrictModel):
-    """A kind of facts, as a line of `facts.jsonl`."""
+    """Facts of one kind, as a line of `facts.jsonl`."""
 
-    question: str  # a template for a subject
-    answer: str  # a template for a subject and its value
-    facts: dict[str, str]  # the value of each subject
+    question: str  # a template: "What is the capital of {}?"
+    answer: str  # a template: "The capital of {} is {}."
+    facts: dict[str, str]  # what fills the templates: {"Italy": "Rome", ...}
 
 
 class LetteredQuestion(StrictModel):
@@ -83,7 +87,7 @@ class MmluRow(LetteredQuestion):
     answer: Annotated[int, BeforeValidator(_index_of)]
 
 
-def facts() -> list[Item]:
+def read_facts() -> list[Item]:
     """Makes a question for each fact: the reply that is true of its subject comes after three that
     are true of other subjects.
     """
@@ -99,7 +103,7 @@ def facts() -> list[Item]:
     return items
 
 
-def knowledge() -> list[Item]:
+def read_knowledge() -> list[Item]:
     """Reads our own questions, in the form that the default model learned: the answer to
     'A) Rome, B) Paris' is 'Paris (B)'.
     """
@@ -114,9 +118,9 @@ def knowledge() -> list[Item]:
     return items
 
 
-def mmlu(where: str) -> list[Item]:
+def read_mmlu(source: str) -> list[Item]:
     """Reads the questions of MMLU, whose answers are letters, from a file, a folder, or "hub"."""
-    rows = _mmlu_hub() if where == "hub" else _mmlu_rows(_mmlu_file(Path(where)))
+    rows = _rows_on_hub() if source == "hub" else _rows_in_file(_find_mmlu_file(Path(source)))
     items = []
     for row in rows:
         question = "\n".join([row.question, *row.options, "Answer with the letter alone."])
@@ -124,11 +128,13 @@ def mmlu(where: str) -> list[Item]:
     return items
 
 
-def _mmlu_rows(path: Path) -> list[MmluRow]:
-    return [_read_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
+def _rows_in_file(path: Path) -> list[MmluRow]:
+    """Reads the rows of MMLU in a file of JSON lines."""
+    return [_read_mmlu_row(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
 
 
-def _mmlu_file(path: Path) -> Path:
+def _find_mmlu_file(path: Path) -> Path:
+    """Returns the file of MMLU's test set at a path or, if that is a folder, in it."""
     for file in (path, path / "test.jsonl.gz", path / "test.jsonl"):
         if file.is_file():
             return file
@@ -139,8 +145,8 @@ def _mmlu_file(path: Path) -> Path:
     )
 
 
-def _read_mmlu(row: Any, where: str) -> MmluRow:
-    """Validates a row of MMLU; `where` names its place in messages."""
+def _read_mmlu_row(row: Any, label: str) -> MmluRow:
+    """Validates a row of MMLU; `label` is its name in errors, such as "Row 3 of test.jsonl"."""
     try:
         return MmluRow.model_validate(row)
     except ValidationError as error:
@@ -148,14 +154,14 @@ def _read_mmlu(row: Any, where: str) -> MmluRow:
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "missing")
         problem = problem_of(errors, MmluRow, row, lambda path: format_path(path) or "the row")
         raise UsageError(
-            f"{where}: {problem.sentence}",
+            f"{label}: {problem.sentence}",
             option=problem.field,
             value=row.get(problem.field) if isinstance(row, dict) else row,
         ) from None
 
 
-def _mmlu_hub() -> list[MmluRow]:
-    """Reads MMLU's test set from the hub."""
+def _rows_on_hub() -> list[MmluRow]:
+    """Reads the rows of MMLU's test set on the hub."""
     try:
         import pandas
         import pyarrow  # noqa: F401  pandas needs it to read parquet
@@ -168,20 +174,20 @@ def _mmlu_hub() -> list[MmluRow]:
 
     name = "all/test-00000-of-00001.parquet"
     try:
-        path = hf_hub_download(HUB_DATASET, name, repo_type="dataset")
+        path = hf_hub_download(_MMLU_DATASET, name, repo_type="dataset")
     except Exception as error:  # dozens of types; all mean that the file is not available
         raise HoldfastError(
-            f"{name} could not be fetched from the hub dataset {HUB_DATASET}"
+            f"{name} could not be fetched from the hub dataset {_MMLU_DATASET}"
             f" ({type(error).__name__}); check the network, or give mmlu:PATH."
         ) from error
     table = pandas.read_parquet(path)
     table["choices"] = table["choices"].map(list)  # they are arrays
     rows = enumerate(table.to_dict("records"), 1)
-    return [_read_mmlu(row, f"Row {number} of {name}") for number, row in rows]
+    return [_read_mmlu_row(row, f"Row {number} of {name}") for number, row in rows]
 
 
-def passages(path: Path) -> list[Item]:
-    """Splits a text into passages of `PASSAGE` words."""
+def read_passages(path: Path) -> list[Item]:
+    """Splits a text into passages of the same length, so that all have the same weight."""
     try:
         words = path.read_text(encoding="utf-8-sig").split()
     except (OSError, UnicodeDecodeError) as error:
@@ -190,12 +196,12 @@ def passages(path: Path) -> list[Item]:
             option="capability",
             value=str(path),
         ) from error
-    # the remainder is dropped, so that all passages weigh the same
-    starts = range(0, len(words) - PASSAGE + 1, PASSAGE)
-    return [Item(GO_ON, (" ".join(words[start : start + PASSAGE]),), None) for start in starts]
+    starts = range(0, len(words) - _PASSAGE_WORDS + 1, _PASSAGE_WORDS)  # drops the remainder
+    passages = (" ".join(words[start : start + _PASSAGE_WORDS]) for start in starts)
+    return [Item(_CONTINUE_TEXT, (passage,), None) for passage in passages]
 
 
-def harness(task: str) -> list[Item]:
+def read_lm_eval_task(task: str) -> list[Item]:
     """Reads the multiple-choice questions of a task, or a group, of lm-evaluation-harness.
 
     Raises:
@@ -226,7 +232,7 @@ def harness(task: str) -> list[Item]:
                     value=subtask.OUTPUT_TYPE,
                     allowed="multiple_choice",
                 )
-        return [_read_harness(subtask, doc) for subtask in subtasks for doc in subtask.eval_docs]
+        return [_read_document(subtask, doc) for subtask in subtasks for doc in subtask.eval_docs]
     except HoldfastError:
         raise
     except Exception as error:  # the harness and its data sets raise any type
@@ -238,7 +244,8 @@ def harness(task: str) -> list[Item]:
         ) from error
 
 
-def _read_harness(task: Any, doc: dict[str, Any]) -> Item:
+def _read_document(task: Any, doc: dict[str, Any]) -> Item:
+    """Makes an item of a question of lm-evaluation-harness."""
     choices = tuple(str(choice).strip() for choice in task.doc_to_choice(doc))
     target = task.doc_to_target(doc)
     answer = target if isinstance(target, int) else choices.index(str(target).strip())
@@ -247,11 +254,17 @@ def _read_harness(task: Any, doc: dict[str, Any]) -> Item:
 
 @dataclass(frozen=True)
 class Capability:
-    """The items drawn from a source, the same for every method."""
+    """The items drawn from a source, the same for every method.
+
+    Attributes:
+        name: as the user gave it.
+        items: the questions or passages.
+        lettered: whether questions label their options A to D, so that the letter of an option can
+            be read from a reply.
+    """
 
     name: str
     items: tuple[Item, ...]
-    # whether the question labels its options A to D, so that the letter can be read from a reply
     lettered: bool = True
 
     @property
@@ -260,7 +273,7 @@ class Capability:
         return self.items[0].answer is None
 
     def numbers_in(self, conversation: int, conversations: int) -> range:
-        """Returns the numbers of the items that one of several conversations is asked."""
+        """Returns the numbers of the items for one of several conversations, which take turns."""
         return range(conversation, len(self.items), conversations)
 
     @property
@@ -283,17 +296,17 @@ def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> C
     """
     if questions is not None:
         ranges.whole_number("calibrate", "questions", questions, 4)
-    kind, _, where = spec.partition(":")
+    kind, _, source = spec.partition(":")
     if spec == "facts":
-        items = facts()
+        items = read_facts()
     elif spec == "knowledge":
-        items = knowledge()
-    elif kind == "mmlu" and where:
-        items = mmlu(where)
-    elif kind == "perplexity" and where:
-        items = passages(Path(where))
-    elif kind == "lm-eval" and where:
-        items = harness(where)
+        items = read_knowledge()
+    elif kind == "mmlu" and source:
+        items = read_mmlu(source)
+    elif kind == "perplexity" and source:
+        items = read_passages(Path(source))
+    elif kind == "lm-eval" and source:
+        items = read_lm_eval_task(source)
     else:
         raise UnknownName("capability", spec, KINDS)
     if len(items) < 4:
@@ -306,13 +319,13 @@ def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> C
         )
     rng = random.Random(seed_of("capability", seed))
     if questions is None:
-        questions = len(items) if spec == "facts" else USUAL_QUESTIONS
+        questions = len(items) if spec == "facts" else DEFAULT_QUESTIONS
     indices = rng.sample(range(len(items)), min(questions, len(items)))
     sample = tuple(items[index] for index in indices)
     return Capability(spec, sample, lettered=kind in ("knowledge", "mmlu"))
 
 
-def usual_capability(model: str, reading: str) -> str:
+def default_capability(model: str, reading: str) -> str:
     """Returns the capability that suits a model and a reading.
 
     Small models know many facts, but can seldom name the letter of an option, as written answers

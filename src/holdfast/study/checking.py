@@ -1,10 +1,13 @@
 """`holdfast check`: runs conversations of each prompt, in growing batches, until its verdict is
 certain.
 
-The conversations are a drift run in which the agent has the prompts in turn, so that each prompt's
-conversations are drawn alike, as `analysis.sequential` requires. Scripts of the user take turns
-too, which only makes errors rarer. The verdicts decide which conversations are run, but do not
-change their content.
+The verdicts are looked at after 8, 12, 18, 27, ... conversations of each prompt. After each look,
+only the prompts that need more are in the next batch.
+
+The conversations are a drift run in which the agent has the prompts in turn: with three prompts,
+the first one is in conversations 0, 3, 6, ... So each prompt's conversations are drawn alike, as
+`analysis.sequential` requires. Scripts of the user take turns too, which only makes errors rarer.
+The verdicts decide which conversations are run, but do not change their content.
 """
 
 import dataclasses
@@ -26,13 +29,13 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
 from holdfast.records.check_records import PromptCheck, Terms
 
-FIRST = 8  # conversations of each prompt in the first batch
-SMOKE_FIRST = 2  # likewise, in a smoke test
+FIRST_BATCH = 8  # conversations of each prompt
+SMOKE_FIRST_BATCH = 2  # likewise, in a smoke test
 GROWTH = 1.5  # the factor by which a prompt's conversations grow from one look to the next
 # if the server does not reply, a prompt gets at most this many times the first batch
 BATCHES_IN_OUTAGE = 3
 
-Earlier = Mapping[str, Sequence[Conversation]]  # an earlier run's conversations by prompt
+EarlierRun = Mapping[str, Sequence[Conversation]]  # its conversations by prompt
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class CheckOptions:
     """
 
     method: Sequence[Method] | Method | str = ()
-    before: Earlier | None = None
+    before: EarlierRun | None = None
     cast: drift.Cast = drift.Cast()
     running: drift.Running = drift.Running()
     seconds: float | None = None
@@ -119,6 +122,39 @@ def check(
     return CheckedRun(run, checks)
 
 
+def check_settings(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
+    """Returns the protocol of a check, with all conversations that it may run."""
+    return dataclasses.replace(
+        settings,
+        conversations=terms.budget * len(suite.cases),
+        pairs="in-turn",
+        adoption=False,
+        trace=False,
+    )
+
+
+def _require_scores(checks: Sequence[PromptCheck]) -> None:
+    """Refuses to report verdicts if not a single reply to any prompt could be scored."""
+    if not all(map(_is_unscored, checks)):
+        return
+    records = [record for prompt_check in checks for record in prompt_check.records]
+    reasons = unscored_by_reason(records, "stability")
+    if not reasons:
+        raise Unavailable(
+            "Nothing could be checked, as the server failed, or a filter withheld its replies, in"
+            f" all of {len(records):,} conversations. This says nothing about the prompts: see that"
+            " the server answers (holdfast generate), and check again with another --out."
+        )
+    counts = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
+    is_outage = all(prompt_check.unavailable for prompt_check in checks)
+    error = Unavailable if is_outage else ModelError
+    raise error(
+        f"Nothing could be checked, as none of {reasons.total():,} replies can be scored:"
+        f" {counts}. This says nothing about the prompts: look at what the model or its server"
+        " answers (holdfast generate), and give a reasoning model more room with --max-new-tokens."
+    )
+
+
 @dataclass(frozen=True)
 class _RunningCheck:
     """A running check, which looks at its verdicts to decide which conversations come next."""
@@ -146,15 +182,13 @@ class _RunningCheck:
         for total in looks(self.terms.budget, _first_batch(self.terms)):
             checks = self.judge()
             self.options.on_look(num_finished, checks)
-            laps = [
-                range(
-                    len(prompt_check.records), _conversations_due(prompt_check, self.terms, before)
-                )
-                for prompt_check in checks
-            ]
-            if not any(laps):
+            missing: list[range] = []  # of each prompt, by its own count
+            for prompt_check in checks:
+                due = _conversations_due(prompt_check, self.terms, before)
+                missing.append(range(len(prompt_check.records), due))
+            if not any(missing):
                 return
-            numbers = _numbers_of(laps, total)
+            numbers = _run_numbers(missing, total)
             if not clock.has_time_for(len(numbers)):
                 return
             if numbers:  # none if the run is resumed and has this many already
@@ -163,9 +197,40 @@ class _RunningCheck:
             num_finished = total
 
 
+def looks(budget: int, first: int = FIRST_BATCH) -> list[int]:
+    """Returns the most conversations that a prompt has at each look at its verdict: [8, 12, 18, 20]
+    for a budget of 20. The look before the first batch is left out.
+    """
+    totals = [min(first, budget)]
+    while totals[-1] < budget:
+        totals.append(min(round(totals[-1] * GROWTH), budget))
+    return totals
+
+
 def _first_batch(terms: Terms) -> int:
     """Returns how many conversations of each prompt are in the first batch."""
-    return SMOKE_FIRST if terms.smoke else FIRST
+    return SMOKE_FIRST_BATCH if terms.smoke else FIRST_BATCH
+
+
+def _conversations_due(prompt_check: PromptCheck, terms: Terms, before: EarlierRun) -> int:
+    """Returns how many conversations a prompt should have, given its verdict so far; 0 or fewer
+    than it has if it needs no more.
+    """
+    if _is_unscored(prompt_check):
+        if prompt_check.unavailable:  # the outage may end
+            return min(terms.budget, BATCHES_IN_OUTAGE * _first_batch(terms))
+        return 0  # more such replies will not decide
+    if prompt_check.undecided_rules(terms):
+        return terms.budget
+    if prompt_check.verdict == FAIL and not terms.all_rules:
+        return 0
+    if terms.min_stability is not None and prompt_check.verdict == UNDECIDED:
+        return terms.budget
+    if prompt_check.id in before:  # to compare as many as the earlier run has
+        return min(terms.budget, len(before[prompt_check.id]))
+    if terms.min_stability is None:  # so that a later run can be compared with this one
+        return terms.budget
+    return 0
 
 
 def _is_unscored(prompt_check: PromptCheck) -> bool:
@@ -175,52 +240,19 @@ def _is_unscored(prompt_check: PromptCheck) -> bool:
     )
 
 
-def _require_scores(checks: Sequence[PromptCheck]) -> None:
-    """Refuses to report verdicts if not a single reply to any prompt could be scored."""
-    if not all(map(_is_unscored, checks)):
-        return
-    records = [record for prompt_check in checks for record in prompt_check.records]
-    reasons = unscored_by_reason(records, "stability")
-    if not reasons:
-        raise Unavailable(
-            "Nothing could be checked, as the server failed, or a filter withheld its replies, in"
-            f" all of {len(records):,} conversations. This says nothing about the prompts: see that"
-            " the server answers (holdfast generate), and check again with another --out."
-        )
-    counts = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
-    is_outage = all(prompt_check.unavailable for prompt_check in checks)
-    error = Unavailable if is_outage else ModelError
-    raise error(
-        f"Nothing could be checked, as none of {reasons.total():,} replies can be scored:"
-        f" {counts}. This says nothing about the prompts: look at what the model or its server"
-        " answers (holdfast generate), and give a reasoning model more room with --max-new-tokens."
-    )
+def _run_numbers(missing: Sequence[range], total: int) -> list[int]:
+    """Returns the numbers in the run of the conversations that prompts need, in ascending order.
 
-
-def check_settings(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> drift.Settings:
-    """Returns the protocol of a check, with all conversations that it may run."""
-    return dataclasses.replace(
-        settings,
-        conversations=terms.budget * len(suite.cases),
-        pairs="in-turn",
-        adoption=False,
-        trace=False,
-    )
-
-
-def _numbers_of(laps: Sequence[range], total: int) -> list[int]:
-    """Returns the numbers of the conversations in a batch.
-
-    Prompts take turns: conversation n is that of prompt n modulo their number. One conversation of
-    every prompt is a lap.
+    Prompts take turns, so with two prompts, conversations 0 and 1 of the second prompt are numbers
+    1 and 3 of the run.
 
     Args:
-        laps: the laps in which each prompt needs a conversation.
-        total: leaves out laps from this number on.
+        missing: the conversations that each prompt needs, by its own count.
+        total: leaves out a prompt's conversations from this one on.
     """
     numbers: list[int] = []
-    for prompt, laps_of_prompt in enumerate(laps):
-        numbers += [lap * len(laps) + prompt for lap in laps_of_prompt if lap < total]
+    for prompt, conversations in enumerate(missing):
+        numbers += [count * len(missing) + prompt for count in conversations if count < total]
     return sorted(numbers)
 
 
@@ -244,38 +276,7 @@ class _Clock:
         return elapsed + elapsed / self._finished * conversations <= self._seconds
 
 
-def looks(budget: int, first: int = FIRST) -> list[int]:
-    """Returns how many conversations a prompt may have had at each look at its verdict, after the
-    initial look at none.
-    """
-    totals = [min(first, budget)]
-    while totals[-1] < budget:
-        totals.append(min(round(totals[-1] * GROWTH), budget))
-    return totals
-
-
-def _conversations_due(prompt_check: PromptCheck, terms: Terms, before: Earlier) -> int:
-    """Returns how many conversations a prompt should have, given its verdict so far; 0 or fewer
-    than it has if it needs no more.
-    """
-    if _is_unscored(prompt_check):
-        if prompt_check.unavailable:  # the outage may end
-            return min(terms.budget, BATCHES_IN_OUTAGE * _first_batch(terms))
-        return 0  # more such replies will not decide
-    if prompt_check.undecided_rules(terms):
-        return terms.budget
-    if prompt_check.verdict == FAIL and not terms.all_rules:
-        return 0
-    if terms.min_stability is not None and prompt_check.verdict == UNDECIDED:
-        return terms.budget
-    if prompt_check.id in before:  # to compare as many as the earlier run has
-        return min(terms.budget, len(before[prompt_check.id]))
-    if terms.min_stability is None:  # so that a later run can be compared with this one
-        return terms.budget
-    return 0
-
-
-def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
+def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -> EarlierRun:
     """Reads the conversations of an earlier run by prompt: those under a method, or under the run's
     only method if it is another.
 

@@ -1,10 +1,16 @@
-"""Prompt or precedent? Measures how far a model that seems to follow its system prompt only follows
-its own earlier replies.
+"""`holdfast precedent`: does a model follow its system prompt, or its own earlier replies?
 
-For each prompt, two histories of the same questions are made: in one the agent's replies keep its
-rules, in the other they break them. Then the model answers one more question after the last k
-replies of either history, with the system prompt in view and without it. Everything else is the
-same: the questions, the number of turns, and the seeds of the draws.
+For each prompt, such as "Always reply in French.", two histories of the same questions are made:
+in one the agent's replies keep its rules, in the other they break them. The model then replies to
+one more question in each of these conditions:
+
+    history            kept or broken
+    replies in view    its last 0, 1, 3 or 6
+    system prompt      in view, or a neutral one in its place
+
+All else is the same: the questions, the number of turns, and the seeds of the draws. A model that
+follows its prompt keeps the rules after either history; one that follows precedent keeps them only
+after the kept one, whichever prompt it sees. `analysis.precedent_results` compares the conditions.
 """
 
 from __future__ import annotations
@@ -26,14 +32,14 @@ from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.study.precedent_chats import PrecedentChats
-from holdfast.study.precedent_subjects import (
+from holdfast.study.precedent_scenarios import (
     BROKEN,
     KEPT,
     Histories,
     PrecedentSettings,
-    Subject,
+    Scenario,
     count_replies,
-    subjects_of,
+    draw_scenarios,
 )
 
 
@@ -45,14 +51,14 @@ def run(
     methods: Sequence[Methods] = ((),),
     running: Running = Running(),
 ) -> records.Run:
-    """Measures precedent, and records every conversation in the folder `out`; resumes it.
+    """Runs the experiment, and records every conversation in the folder `out`; resumes it.
 
     Args:
         methods: applied to the next replies that have the system prompt in view. The first must be
             (), "none"; all others use its histories.
 
     Raises:
-        UsageError: the suite cannot be used (`subjects_of`), or the first method is not "none".
+        UsageError: the suite cannot be used (`draw_scenarios`), or the first method is not "none".
         RecordsError: `out` holds another run, or cannot be written.
     """
     if not isinstance(suite, Suite):
@@ -64,7 +70,7 @@ def run(
         )
     for steering in steerings.values():
         check_in_dialogs(model.check, steering, suite.cases, drift.Settings())
-    subjects = subjects_of(suite, settings)
+    scenarios = draw_scenarios(suite, settings)
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -83,36 +89,38 @@ def run(
         }
     )
     with records.open_run(Path(out), identity, about, compatibility) as folder:
-        run_sync(_run_methods(model, steerings, subjects, settings, folder, running.progress))
+        run_sync(
+            _run_conversations(model, steerings, scenarios, settings, folder, running.progress)
+        )
     return records.read_run(out)
 
 
-async def _run_methods(
+async def _run_conversations(
     model: ChatModel,
     steerings: Mapping[str, tuple[Method, ...]],
-    subjects: Sequence[Subject],
+    scenarios: Sequence[Scenario],
     settings: PrecedentSettings,
     folder: records.OpenRun,
     progress: Progress,
 ) -> None:
-    """Holds and records the conversations that the folder lacks, steering by steering."""
+    """Holds and records the conversations that the folder lacks under each steering."""
 
-    def note(failed_request: FailedRequest) -> None:
+    def note_failure(failed_request: FailedRequest) -> None:
         folder.note_failure(*failed_request.key, failed_request.why, failed_request.reason)
 
-    breaker = CircuitBreaker(note, "conversation")
+    breaker = CircuitBreaker(note_failure, "conversation")
     groups = records.batches(range(settings.conversations), settings.batch)
     for name, methods in steerings.items():
         for batch in records.resume(folder, name, groups, alone=model.independent):
             progress(batch.num_finished * count_replies(settings, methods), 0)
             if not batch.to_run:
                 continue
-            histories = histories_in(folder.folder)
+            histories = _read_histories(folder.folder)
             async with model.session() as engine, task_group() as group:
                 chats = PrecedentChats(engine, settings, methods, breaker, progress)
                 for number in batch.to_run:
                     task = _hold_and_record(
-                        batch, chats, number, subjects[number], histories.get(number)
+                        batch, chats, number, scenarios[number], histories.get(number)
                     )
                     group.create_task(task, name=str(number))
     async with model.session() as engine:
@@ -123,13 +131,13 @@ async def _hold_and_record(
     batch: records.PendingBatch,
     chats: PrecedentChats,
     number: int,
-    subject: Subject,
+    scenario: Scenario,
     histories: Histories | None,
 ) -> None:
     """Holds one conversation and appends its record; if it fails, tells the circuit breaker."""
     start = time.monotonic()
     try:
-        record = await chats.hold(number, subject, histories)
+        record = await chats.hold(number, scenario, histories)
     except RequestFailed as error:
         chats.breaker.failed(number, error)
         chats.breaker.record_or_hold_back(
@@ -140,7 +148,7 @@ async def _hold_and_record(
         batch.append(record.model_copy(update={"seconds": seconds}))
 
 
-def histories_in(folder: Path) -> dict[int, Histories]:
+def _read_histories(folder: Path) -> dict[int, Histories]:
     """Reads the histories that were made without a method, by conversation."""
     return {
         chat.conversation: {KEPT: chat.kept, BROKEN: chat.broken}

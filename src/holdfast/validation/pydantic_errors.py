@@ -115,7 +115,8 @@ def _lacks_item(details: ErrorDetails) -> bool:
 
 def _path_of(details: ErrorDetails, value: Any) -> FieldPath:
     """Returns where an error is in the value: Pydantic's location without the names of union
-    branches. For a list that is too short, this is the list itself.
+    branches, so ("messages", 0, "content") for ("messages", 0, "UserMessage", "content"). For a
+    list that is too short, this is the list itself.
     """
     path: list[str | int] = []
     for part in details["loc"]:
@@ -147,7 +148,7 @@ def _sentence(
     match details["type"]:
         case "extra_forbidden":
             fields = _schema_at(schema, path[:-1], value).get("properties", ())
-            cure = _nearest_field(str(path[-1]), fields)
+            cure = _cure_for_unknown_field(str(path[-1]), fields)
             return f"{name(path[:-1])} has no field {shortened(path[-1])}; {cure}"
         case "missing" if not _lacks_item(details):
             allowed = describe_schema(_schema_at(schema, path, value), schema)
@@ -169,8 +170,8 @@ def _sentence(
     return f"{name(path)} has to be {allowed}, not {actual}."
 
 
-def _nearest_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
-    """Returns the cure for an unknown field: names the nearest field, or all if there are few."""
+def _cure_for_unknown_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
+    """Returns a clause that names the most similar field, or all fields if there are few."""
     if near := difflib.get_close_matches(name[:60], fields, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"
     if len(fields) == 1:
@@ -180,17 +181,16 @@ def _nearest_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
     return "leave it out."
 
 
-def _schema_at(schema: Schema, path: FieldPath, value: Any) -> Schema:
-    """Returns the schema of the part at a path; a union if several branches have that part."""
-    branches = _matching_branches(schema, value, schema)
+def _schema_at(root: Schema, path: FieldPath, value: Any) -> Schema:
+    """Returns the schema of the part of a value at a path; a union if several branches have it."""
+    branches = _matching_branches(root, value, root)
     children: list[Schema] = []
     for part in path:
-        children = [child for branch in branches if (child := _schema_of_part(branch, part))] or [
-            {}
-        ]
+        schemas = [_schema_of_part(branch, part) for branch in branches]
+        children = [schema for schema in schemas if schema] or [{}]
         value = value.get(part) if isinstance(value, dict) else value[part]
         branches = [
-            branch for child in children for branch in _matching_branches(child, value, schema)
+            branch for child in children for branch in _matching_branches(child, value, root)
         ]
     for child in children:
         if "expected" in child:

@@ -1,4 +1,8 @@
-"""Numbers with a range, checked once, when the value is created."""
+"""Numbers with a range, checked once, when the value is created.
+
+Range(0, 1).check_value("spotlight", "target", 40)
+ParameterOutOfRange: spotlight takes target from 0 to 1, not 40.
+"""
 
 import math
 import sys

@@ -1,4 +1,7 @@
-"""Describes in words the values that a JSON Schema allows."""
+"""Describes in words the values that a JSON Schema allows.
+
+For example, {"type": "integer", "minimum": 1, "maximum": 16} is "a whole number from 1 to 16".
+"""
 
 import json
 import math

@@ -92,7 +92,7 @@ def run(arguments: PrecedentArguments) -> None:
         draws=arguments.draws,
         batch=arguments.batch,
     )
-    precedent.subjects_of(suite, settings)  # refuses a suite before the model is loaded
+    precedent.draw_scenarios(suite, settings)  # refuses a suite before the model is loaded
     name = model_of(arguments)
     out = arguments.out or run_folder("precedent", name, arguments.suite, seed=arguments.seed)
     model = load_model(arguments)

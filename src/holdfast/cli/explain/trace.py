@@ -83,7 +83,7 @@ def _load_traced(arguments: TraceArguments, name: str | None = None) -> "LocalMo
     """Loads a model, and refuses it if its attention mass cannot be read."""
     # a model in another engine also passes the check below, if it has what a trace needs
     model = cast("LocalModel", load_model(arguments, name))
-    attention_decay.check(model)
+    attention_decay.check_traceable(model)
     return model
 
 

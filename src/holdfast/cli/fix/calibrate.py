@@ -41,15 +41,15 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.shortfalls import failure_shortfalls
 from holdfast.study import calibration_plan
-from holdfast.study.calibrating import calibrate, check_before_loading, units_of
+from holdfast.study.calibrating import calibrate, check_before_loading, count_progress_steps
 from holdfast.study.calibration_plan import (
     DEFAULT_SWEEPS,
     READINGS,
     CalibrationPlan,
-    usual_draws,
+    default_draws,
     why_too_small,
 )
-from holdfast.study.capability import Capability, load_capability, usual_capability
+from holdfast.study.capability import Capability, default_capability, load_capability
 from holdfast.validation import ranges
 
 DESCRIPTION = (
@@ -166,7 +166,7 @@ def run(arguments: CalibrateArguments) -> None:
 
 def _setup_of(arguments: CalibrateArguments) -> _Setup:
     """Reads the options, and refuses what can be refused before the model is loaded."""
-    spec = arguments.capability or usual_capability(arguments.model, arguments.reading)
+    spec = arguments.capability or default_capability(arguments.model, arguments.reading)
     folder = run_folder("calibrate", model_of(arguments), arguments.suite, seed=arguments.seed)
     out = arguments.out or folder
     page = page_path(arguments, out)
@@ -177,7 +177,7 @@ def _setup_of(arguments: CalibrateArguments) -> _Setup:
     suite = calibration_plan.choose_prompts(drift.load_suite(arguments.suite), prompts, plan)
     warn_of_small_model(arguments.model, arguments.suite)
     if arguments.conversations is None:
-        draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
+        draws = default_draws(suite, out) if arguments.draws is None else arguments.draws
         plan = dataclasses.replace(plan, draws=draws)
     capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments, suite))
@@ -253,7 +253,7 @@ def _has_sweeps(out: Path) -> bool:
 
 def _calibrate(setup: _Setup, model: ChatModel, plan: CalibrationPlan, title: str) -> None:
     """Runs what is missing of a plan, with a bar."""
-    with Bar(units_of(setup.suite, setup.capability, plan), title=title) as bar:
+    with Bar(count_progress_steps(setup.suite, setup.capability, plan), title=title) as bar:
         running = drift.Running(progress=bar, command=command_line())
         calibrate(model, setup.suite, setup.capability, setup.out, plan, running)
 

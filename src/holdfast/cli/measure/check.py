@@ -51,7 +51,7 @@ from holdfast.report.check_sentences import count_verdicts, verdict_lines
 from holdfast.report.context_section import truncation_lines
 from holdfast.study.checking import (
     CheckOptions,
-    Earlier,
+    EarlierRun,
     check,
     check_settings,
     earlier_conversations,
@@ -93,7 +93,7 @@ class _Plan:
     terms: Terms
     method: Sequence[Method]
     user_turns: UserTurns | None
-    earlier: Earlier | None
+    earlier: EarlierRun | None
     out: Path
 
 
@@ -151,7 +151,7 @@ def _plan_of(arguments: CheckArguments) -> _Plan:
     return _Plan(endpoint, suite, settings, terms, method, user_turns, earlier, out)
 
 
-def _earlier_conversations(folder: Path, suite: Suite, method: Sequence[Method]) -> Earlier:
+def _earlier_conversations(folder: Path, suite: Suite, method: Sequence[Method]) -> EarlierRun:
     """Reads the conversations of --against; notes the prompts that have none there."""
     earlier = earlier_conversations(folder, suite, methods.spec_of(method))
     if new := [case.id for case in suite.cases if case.id not in earlier]:
@@ -188,7 +188,7 @@ def _note_other_options(folder: Path, settings: Settings, user_turns: UserTurns 
         )
 
 
-def _converse(run: DriftRun, terms: Terms, earlier: Earlier | None) -> Run:
+def _converse(run: DriftRun, terms: Terms, earlier: EarlierRun | None) -> Run:
     """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
     title = (

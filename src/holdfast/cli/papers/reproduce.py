@@ -22,7 +22,7 @@ from holdfast.models.model_names import is_url
 from holdfast.papers import li2024
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.findings import scale_of
-from holdfast.study.capability import load_capability, usual_capability
+from holdfast.study.capability import default_capability, load_capability
 from holdfast.validation.ranges import whole_number
 
 PAPERS = ("li2024", "zhang2024")
@@ -86,7 +86,7 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     """Loads the models, runs the studies of Li et al. and returns the page."""
     scale = scale_of(arguments.scale, li2024.SCALES)
     suite = drift.load_suite(arguments.suite)
-    capability = arguments.capability or usual_capability(arguments.model, "likeliest")
+    capability = arguments.capability or default_capability(arguments.model, "likeliest")
     if scale.sweeps:  # loaded only to refuse a wrong one before the model is loaded
         load_capability(capability, scale.questions, arguments.seed)
     if arguments.base is not None:

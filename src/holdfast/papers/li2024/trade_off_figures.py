@@ -13,7 +13,7 @@ from holdfast.methods import Guidance, Repetition, SplitSoftmax
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run, pngs
 from holdfast.papers.li2024.li2024_setup import Li2024Setup
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.study.calibrating import calibrate, units_of
+from holdfast.study.calibrating import calibrate, count_progress_steps
 from holdfast.study.calibration_plan import CalibrationPlan, choose_prompts
 from holdfast.study.capability import load_capability
 
@@ -48,7 +48,7 @@ def figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
     sweeps = [f"{method}:{values}" for method, values in scale.sweeps.items()]
     plan = CalibrationPlan(scale.draws, scale.rounds, seed=setup.seed, sweeps=tuple(sweeps))
     capability = load_capability(setup.capability, scale.questions, setup.seed)
-    with setup.watch(out.name, units_of(suite, capability, plan)) as progress:
+    with setup.watch(out.name, count_progress_steps(suite, capability, plan)) as progress:
         running = drift.Running(progress=progress)
         calibrate(setup.model, suite, capability, out, plan, running)
     calibration = read_calibration(out)

@@ -1,4 +1,4 @@
-"""Fits one method on one model."""
+"""Fits a method on a model: learns its directions from examples, and writes them to a file."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +12,10 @@ from holdfast.methods import Fitted, FittedOn, Vector, write_fitted
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.states import sites_of
-from holdfast.study.fitting import recipe
+from holdfast.study.fitting import shipped_examples
 from holdfast.study.fitting.examples import Contrast, FitResult, Triplet, read_examples
+from holdfast.study.fitting.hidden_directions import learn_capping, learn_vector
 from holdfast.study.fitting.key_directions import learn_prism, learn_seka
-from holdfast.study.fitting.replies import learn_capping, learn_vector
 from holdfast.validation.pydantic_errors import StrictModel
 
 
@@ -30,10 +30,10 @@ class _Learner:
 
 
 _LEARNERS: Mapping[str, _Learner] = {
-    "seka": _Learner(learn_seka, recipe.triplets, Triplet),
-    "prism": _Learner(learn_prism, recipe.triplets, Triplet),
-    "capping": _Learner(learn_capping, recipe.contrasts, Contrast, 2),
-    "vector": _Learner(learn_vector, recipe.contrasts, Contrast, 2),
+    "seka": _Learner(learn_seka, shipped_examples.triplets, Triplet),
+    "prism": _Learner(learn_prism, shipped_examples.triplets, Triplet),
+    "capping": _Learner(learn_capping, shipped_examples.contrasts, Contrast, 2),
+    "vector": _Learner(learn_vector, shipped_examples.contrasts, Contrast, 2),
 }
 
 
@@ -64,7 +64,7 @@ def fit(
     learner = _LEARNERS[method]
     if data is None:
         examples = learner.shipped_examples()
-        source = {"recipe": recipe.NAME}
+        source = {"recipe": shipped_examples.NAME}
     else:  # a file is identified by its name and content, not its folder
         examples = read_examples(data, learner.kind)
         content = Path(data).read_bytes()

@@ -30,7 +30,7 @@ def _zero() -> Tensor:
 
 
 @dataclass
-class _Sums:
+class _CovarianceSums:
     """Sums over the tokens that were read so far, float64; scalars of 0 before the first token.
 
     Args:
@@ -74,12 +74,12 @@ class _KeyStatistics(NamedTuple):
     """The layers whose keys and values were read, and the sums of each over the tokens."""
 
     layers: tuple[int, ...]
-    sums: dict[Site, _Sums]
+    sums: dict[Site, _CovarianceSums]
 
 
 def learn_seka(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> FitResult:
     """Learns the singular vectors of Omega+ and Omega-, and the distances of heads."""
-    layers, sums = _read(model, examples, progress)
+    layers, sums = _sum_over_examples(model, examples, progress)
     keys = sums[Site.KEYS]
     tensors = {"distance": keys.mean_distance}
     for name, product in (("positive", keys.positive), ("negative", keys.negative)):
@@ -90,7 +90,7 @@ def learn_seka(model: LocalModel, examples: Sequence[Triplet], progress: Progres
 
 def learn_prism(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> FitResult:
     """Learns the singular vectors of Omega+ - Omega-, of keys and of values."""
-    layers, sums = _read(model, examples, progress)
+    layers, sums = _sum_over_examples(model, examples, progress)
     tensors: dict[str, Tensor] = {}
     for site, name in ((Site.KEYS, "keys"), (Site.VALUES, "values")):
         statistics = sums[site]
@@ -101,8 +101,12 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], progress: Progre
     return FitResult(tensors, layers, layers, per_key_head=True)
 
 
-def _read(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> _KeyStatistics:
-    """Reads the states of all examples.
+def _sum_over_examples(
+    model: LocalModel, examples: Sequence[Triplet], progress: Progress
+) -> _KeyStatistics:
+    """Reads the keys and values of each example's answer, and adds up their products.
+
+    An example whose answer is not the same number of tokens after both questions is left out.
 
     Raises:
         ModelError: the model has no usable keys and values, or no example can be used.
@@ -116,14 +120,14 @@ def _read(model: LocalModel, examples: Sequence[Triplet], progress: Progress) ->
             option="model",
             value=model.name,
         )
-    sums = {site: _Sums() for site in _SITES}
+    sums = {site: _CovarianceSums() for site in _SITES}
     for example in examples:
         questions = (None, example.relevant, example.irrelevant)
         alone, relevant, irrelevant = (
             _span_states(model, example, question, layers) for question in questions
         )
-        tokens = {states[Site.KEYS].shape[1] for states in (alone, relevant, irrelevant)}
-        if len(tokens) == 1:
+        token_counts = {states[Site.KEYS].shape[1] for states in (alone, relevant, irrelevant)}
+        if len(token_counts) == 1:
             for site in _SITES:
                 sums[site].add(alone[site], relevant[site], irrelevant[site])
         progress(1)

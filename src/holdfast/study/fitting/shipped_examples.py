@@ -1,15 +1,21 @@
 """Generates the examples that Holdfast ships, always the same, from a few lists of words.
 
 Triplets are for methods that edit keys: a note of two sentences, of which one answers the relevant
-question, and neither answers the irrelevant one. Contrasts are for methods that edit hidden states:
-a question with and without a system prompt.
+question, and neither answers the irrelevant one.
+
+    context     Anna lives in Paris. The shop opens at six.
+    answer      Paris
+    relevant    Where does Anna live?
+    irrelevant  Who won the game?
+
+Contrasts are for methods that edit hidden states: a question with and without a system prompt.
 """
 
 import itertools
 
 from holdfast.study.fitting.examples import Contrast, Triplet
 
-NAME = "holdfast 1"
+NAME = "holdfast 1"  # in fitted files; to change with the examples
 
 _NAMES = ("Anna", "Ben", "Clara", "David", "Emma", "Frank")
 _TOWNS = ("Paris", "Rome", "Oslo", "Madrid", "Vienna", "Lisbon")
@@ -50,28 +56,28 @@ _QUESTIONS = (
 def triplets() -> tuple[Triplet, ...]:
     """Makes notes of four kinds, one of each kind for every name and rotation of the lists: 144."""
     examples: list[Triplet] = []
-    for turn in range(len(_NAMES)):
-        notes = zip(
+    for shift in range(len(_NAMES)):
+        people = zip(
             _NAMES,
-            _rotate(_TOWNS, turn),
-            _rotate(_JOBS, turn + 1),
-            _rotate(_THINGS, turn + 2),
-            _rotate(_RULES, turn),
-            _rotate(_HOURS, turn),
+            _rotate(_TOWNS, shift),
+            _rotate(_JOBS, shift + 1),
+            _rotate(_THINGS, shift + 2),
+            _rotate(_RULES, shift),
+            _rotate(_HOURS, shift),
             strict=True,
         )
-        for name, town, job, object_name, rule, hour in notes:
+        for name, town, job, thing, rule, hour in people:
             lives = f"{name} lives in {town}. The shop opens at {hour}."
             works = f"{name} works as {job}. The train was late."
-            bought = f"{name} bought {object_name}. It rained all day."
+            bought = f"{name} bought {thing}. It rained all day."
             wrote = f"{rule}. {name} wrote this at {hour}."
-            questions = (
+            notes = (
                 (lives, town, f"Where does {name} live?", "Who won the game?"),
                 (works, job, f"What is the job of {name}?", "How deep is the river?"),
-                (bought, object_name, f"What did {name} buy?", "Which song was played?"),
+                (bought, thing, f"What did {name} buy?", "Which song was played?"),
                 (wrote, rule, "Which rule do I have to follow?", "What colour is the house?"),
             )
-            for context, answer, relevant, irrelevant in questions:
+            for context, answer, relevant, irrelevant in notes:
                 examples.append(
                     Triplet(
                         context=context, answer=answer, relevant=relevant, irrelevant=irrelevant

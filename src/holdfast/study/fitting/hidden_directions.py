@@ -1,8 +1,8 @@
-"""Learns directions of hidden states from means over replies.
+"""Learns directions of hidden states: differences of their means over two kinds of replies.
 
-Replies are sampled with and without each prompt, and read by the model that wrote them. Persona
-vectors (arXiv 2507.21509) are the difference of the two means. Capping (arXiv 2601.10387) uses its
-unit vector, and percentiles of projections onto that.
+The model replies to each question with a system prompt ("prompted") and without it ("plain"), and
+then reads its own replies. Persona vectors (arXiv 2507.21509) are the difference of the two means.
+Capping (arXiv 2601.10387) uses its unit vector, and percentiles of projections onto that.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,12 +26,12 @@ from holdfast.study.fitting.examples import Contrast, FitResult
 
 _SAMPLING = Sampling(temperature=1.0, top_p=0.9, max_new_tokens=48)
 # The layers to cap, as shares of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64.
-_CAPPED = (0.7, 0.9)
+_CAPPED_DEPTHS = (0.7, 0.9)
 
 
 @dataclass(frozen=True)
-class _ReadChat:
-    """A chat, rendered, with the reply that the model gave."""
+class _AnsweredChat:
+    """A rendered chat with the reply of the model."""
 
     prompt: TokenPrompt
     reply: tuple[int, ...]  # token ids
@@ -49,7 +49,8 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], progress: Prog
     """Learns the difference of the means, [layer, size], and the layer that separates prompted from
     plain replies best.
 
-    To choose the layer, a direction is learned on every other pair and tested on the rest.
+    To choose the layer, a direction is learned on every other reply and tested on the rest, or on
+    the same reply if there is only one.
     """
     states = _read_replies(model, examples, progress)
     layers = states.layers
@@ -79,8 +80,8 @@ def learn_capping(model: LocalModel, examples: Sequence[Contrast], progress: Pro
 
 
 def _layers_to_cap(layers: Sequence[int]) -> tuple[int, ...]:
-    """Returns the layers in the range `_CAPPED` of the depth, at least one."""
-    first, last = (round(share * len(layers)) for share in _CAPPED)
+    """Returns the layers in the range `_CAPPED_DEPTHS`, at least one."""
+    first, last = (round(share * len(layers)) for share in _CAPPED_DEPTHS)
     return tuple(layers[min(first, len(layers) - 1) : max(last, first + 1)])
 
 
@@ -97,17 +98,17 @@ def _read_replies(
             value=model.name,
         )
 
-    def read(chats: Sequence[tuple[Message, ...]]) -> list[Tensor]:
+    def states_of_replies(chats: Sequence[tuple[Message, ...]]) -> list[Tensor]:
         replies: list[Tensor] = []
-        for chat in _replies(model, chats):
-            hidden = _forward(model, chat)
+        for chat in _sample_replies(model, chats):
+            hidden = _hidden_states(model, chat)
             states = torch.stack([hidden[layer][0].double().cpu() for layer in layers])
             replies.append(states[:, -len(chat.reply) :])
             progress(1)
         return replies
 
-    prompted = read([example.prompted for example in examples])
-    plain = read([_without_default(example.plain) for example in examples])
+    prompted = states_of_replies([example.prompted for example in examples])
+    plain = states_of_replies([_without_default(example.plain) for example in examples])
     if not prompted or not plain:
         raise ModelError(
             f"No reply has a token to learn from; give other chats with {option('data')}."
@@ -135,24 +136,26 @@ def _separation(directions: Tensor, prompted: Sequence[Tensor], plain: Sequence[
         """Projects the mean of each reply, [reply, layer]."""
         return torch.stack([(states.mean(1) * directions).sum(-1) for states in replies])
 
-    first = project(prompted)
-    second = project(plain)
-    spread = (first.var(0, correction=0) + second.var(0, correction=0)).sqrt()
-    return (first.mean(0) - second.mean(0)) / spread.clamp(min=1e-12)
+    on_prompted = project(prompted)
+    on_plain = project(plain)
+    spread = (on_prompted.var(0, correction=0) + on_plain.var(0, correction=0)).sqrt()
+    return (on_prompted.mean(0) - on_plain.mean(0)) / spread.clamp(min=1e-12)
 
 
-def _replies(model: LocalModel, chats: Sequence[tuple[Message, ...]]) -> Iterator[_ReadChat]:
+def _sample_replies(
+    model: LocalModel, chats: Sequence[tuple[Message, ...]]
+) -> Iterator[_AnsweredChat]:
     """Generates replies to chats, the same every time, without those that have no token."""
     requests = [Request(chat, (), _SAMPLING, seed) for seed, chat in enumerate(chats)]
     replies = model.generate_batch(requests)
     for request, reply in zip(requests, replies, strict=True):
         if reply.token_ids:
             rendered = model.session().render(request)
-            yield _ReadChat(rendered.token_request.prompts[0], reply.token_ids)
+            yield _AnsweredChat(rendered.token_request.prompts[0], reply.token_ids)
 
 
 @torch.inference_mode()
-def _forward(model: LocalModel, chat: _ReadChat) -> dict[int, Tensor]:
+def _hidden_states(model: LocalModel, chat: _AnsweredChat) -> dict[int, Tensor]:
     """Returns the unsteered hidden states after each layer, [1, token, size]."""
     sequence = TokenSequence(replace(chat.prompt, pass_methods=UNSTEERED), list(chat.reply))
     batch = batch_of(SequenceGroup([sequence], model.runner.device), [0])

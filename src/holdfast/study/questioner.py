@@ -1,4 +1,16 @@
-"""Asks questions in the middle of a run's dialogs, under the same methods as the dialogs."""
+"""Asks the questions of a capability in the middle of dialogs, under the methods of the dialogs.
+
+Of 40 questions and 20 conversations, conversation 3 is asked questions 3 and 23: each takes the
+place of the user's message in round `ask_at`, and never becomes a part of the dialog.
+
+    system     Always reply in French.
+    user       Hello.
+    assistant  Bonjour !
+    user       What is the capital of Italy?
+
+The answer is read as the likeliest of the options, given their log-probabilities, or as the letter
+in a reply that the model writes.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +51,13 @@ class CapabilityQuestion:
     """An item to ask about in a dialog."""
 
     dialog: Conversation
-    number: int
+    number: int  # of the item
     item: Item
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to questions by number, read in two ways; {} for a way that does not apply."""
+    """The answers to questions by number, in both readings; {} for one that does not apply."""
 
     option_scores: Mapping[int, Scored]  # the log-probabilities of the options
     replies: Mapping[int, Reply]  # written
@@ -53,19 +65,27 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questioner:
-    """Asks the questions of a capability in the dialogs under one steering."""
+    """Asks the questions of a capability in the dialogs under one steering.
+
+    Attributes:
+        methods: of the dialogs.
+        cases: the prompts of the suite, by id.
+        capability: its items are divided among the conversations.
+        num_conversations: of every steering.
+        breaker: of the run; failed questions are reported to it.
+    """
 
     model: ChatModel
-    methods: tuple[Method, ...]  # of the dialogs
-    cases: Mapping[str, Case]  # the prompts of the suite, by id
-    capability: Capability  # its items are divided among the conversations
+    methods: tuple[Method, ...]
+    cases: Mapping[str, Case]
+    capability: Capability
     plan: CalibrationPlan
-    count: int  # the number of conversations in the run
-    breaker: CircuitBreaker  # of the run; failed questions are reported to it
+    num_conversations: int
+    breaker: CircuitBreaker
 
-    def count_in(self, conversations: Sequence[int]) -> int:
+    def count_questions(self, conversations: Sequence[int]) -> int:
         """Returns how many questions these conversations are asked."""
-        return sum(len(self.capability.numbers_in(number, self.count)) for number in conversations)
+        return sum(len(self._numbers_in(conversation)) for conversation in conversations)
 
     async def ask(self, dialogs: Sequence[Conversation]) -> list[CapabilityConversation]:
         """Asks the questions of these dialogs together, and returns their records.
@@ -76,76 +96,51 @@ class Questioner:
         questions = [question for dialog in dialogs for question in self._questions_in(dialog)]
         answers = await self._answer(questions)
         seconds = round((time.monotonic() - start) / max(len(dialogs), 1), 3)
-        if self._writes:
+        if self._has_letters:
             unanswered = {
                 question.dialog.conversation
                 for question in questions
                 if question.number not in answers.replies
             }
             dialogs = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
-        last_replies = await self._last_replies(dialogs)
+        last_replies = await self._score_last_replies(dialogs)
         return [
-            self._record(dialog, answers, last_reply, seconds)
-            for dialog, last_reply in zip(dialogs, last_replies, strict=True)
+            self._record(dialog, answers, last_replies.get(dialog.conversation), seconds)
+            for dialog in dialogs
         ]
 
-    async def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
-        """Returns the log-probability of each dialog's last reply under the model without methods.
-
-        None if the dialog has no reply, the reply is impossible, or the model reports none.
-        """
-        last_replies: list[LastReply | None] = [None for _ in dialogs]
-        if not supports(self.model, Ability.REPLY_SCORES):
-            return last_replies
-        rows: list[int] = []
-        requests: list[Request] = []
-        replies: list[list[str]] = []
-        for row, dialog in enumerate(dialogs):
-            history = _history(dialog, self.plan)
-            if len(history) < 2 or not str(history[-1]["content"]).strip():
-                continue
-            rows.append(row)
-            requests.append(Request(history[:-1], system_as=self.plan.system_as))
-            replies.append([str(history[-1]["content"])])
-        if not rows:
-            return last_replies
-        async with self.model.session() as engine:
-            all_scores = await score_replies(engine, requests, replies)
-        for row, scores in zip(rows, all_scores, strict=True):
-            log_probability = scores.log_probabilities[0]
-            if math.isfinite(log_probability):
-                last_replies[row] = LastReply(
-                    log_probability=log_probability, tokens=scores.tokens[0]
-                )
-        return last_replies
+    def _numbers_in(self, conversation: int) -> range:
+        """Returns the numbers of the items that a conversation is asked about."""
+        return self.capability.numbers_in(conversation, self.num_conversations)
 
     def _questions_in(self, dialog: Conversation) -> list[CapabilityQuestion]:
+        """Returns the questions that a dialog is asked, the first one first."""
         items = self.capability.items
-        numbers = self.capability.numbers_in(dialog.conversation, self.count)
+        numbers = self._numbers_in(dialog.conversation)
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
+
+    @property
+    def _has_letters(self) -> bool:
+        """Whether the answer can be read from a written reply, as the letter of an option."""
+        return self.capability.lettered and not self.capability.is_text
 
     async def _answer(self, questions: Sequence[CapabilityQuestion]) -> Answers:
         """Answers the questions in both readings, as far as model and capability support them."""
         option_scores: dict[int, Scored] = {}
         replies: dict[int, Reply] = {}
         # asking the first question of each dialog first lets the others reuse its cached history
-        first = [question for question in questions if question.number < self.count]
-        later = [question for question in questions if question.number >= self.count]
+        first = [question for question in questions if question.number < self.num_conversations]
+        later = [question for question in questions if question.number >= self.num_conversations]
         async with self.model.session() as engine:
             if supports(self.model, Ability.REPLY_SCORES):
-                option_scores |= await self._score(engine, first, keep=True)
-                option_scores |= await self._score(engine, later, keep=False)
-            if self._writes:
-                replies |= await self._write(engine, first, keep=not option_scores)
-                replies |= await self._write(engine, later, keep=False)
+                option_scores |= await self._score_options(engine, first, keep=True)
+                option_scores |= await self._score_options(engine, later, keep=False)
+            if self._has_letters:
+                replies |= await self._write_replies(engine, first, keep=not option_scores)
+                replies |= await self._write_replies(engine, later, keep=False)
         return Answers(option_scores, replies)
 
-    @property
-    def _writes(self) -> bool:
-        """Whether a written reply can be read."""
-        return self.capability.lettered and not self.capability.is_text
-
-    async def _score(
+    async def _score_options(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Scored]:
         """Scores the options of questions, by number; `keep` keeps the history in the cache."""
@@ -156,8 +151,8 @@ class Questioner:
             replace(request, methods=request.compiled.without_retries.methods)
             for request in (self._request(question, keep=keep) for question in questions)
         ]
-        replies = [question.item.replies for question in questions]
-        all_scores = await score_replies(engine, requests, replies)
+        options = [question.item.replies for question in questions]
+        all_scores = await score_replies(engine, requests, options)
         scores_by_number: dict[int, Scored] = {}
         for question, scores in zip(questions, all_scores, strict=True):
             if question.item.answer is None and not math.isfinite(scores.log_probabilities[0]):
@@ -168,7 +163,7 @@ class Questioner:
             scores_by_number[question.number] = scores
         return scores_by_number
 
-    async def _write(
+    async def _write_replies(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Reply]:
         """Generates the replies to questions, by number, without those that failed."""
@@ -181,13 +176,14 @@ class Questioner:
             for question in questions
         }
 
-        def note(key: RequestKey, reply: Reply) -> None:
+        def note_reply(key: RequestKey, reply: Reply) -> None:
             replies[key.number] = reply
 
-        await answer_each(engine, requests, self.breaker, note)
+        await answer_each(engine, requests, self.breaker, note_reply)
         return replies
 
-    def _request(self, question: CapabilityQuestion, *, keep: bool = False) -> Request:
+    def _request(self, question: CapabilityQuestion, *, keep: bool) -> Request:
+        """Makes the request that asks a question at the end of its dialog's history."""
         number = question.dialog.conversation
         message: Message = {"role": "user", "content": question.item.question}
         return Request(
@@ -201,12 +197,42 @@ class Questioner:
             system_as=self.plan.system_as,
         )
 
+    async def _score_last_replies(self, dialogs: Sequence[Conversation]) -> dict[int, LastReply]:
+        """Returns, by conversation, the log-probability of its last reply before the questions
+        under the model without methods.
+
+        Leaves out conversations without a reply and impossible replies; {} if the model reports no
+        log-probabilities.
+        """
+        if not supports(self.model, Ability.REPLY_SCORES):
+            return {}
+        histories: dict[int, list[Message]] = {}  # of conversations that have a last reply
+        for dialog in dialogs:
+            history = _history(dialog, self.plan)
+            if len(history) >= 2 and str(history[-1]["content"]).strip():
+                histories[dialog.conversation] = history
+        if not histories:
+            return {}
+        requests = [
+            Request(history[:-1], system_as=self.plan.system_as) for history in histories.values()
+        ]
+        replies = [[str(history[-1]["content"])] for history in histories.values()]
+        async with self.model.session() as engine:
+            all_scores = await score_replies(engine, requests, replies)
+        last_replies: dict[int, LastReply] = {}
+        for conversation, scores in zip(histories, all_scores, strict=True):
+            log_probability = scores.log_probabilities[0]
+            if math.isfinite(log_probability):
+                last_replies[conversation] = LastReply(
+                    log_probability=log_probability, tokens=scores.tokens[0]
+                )
+        return last_replies
+
     def _record(
         self, dialog: Conversation, answers: Answers, last_reply: LastReply | None, seconds: float
     ) -> CapabilityConversation:
         """Makes the record of the answers in a dialog."""
         questions = self._questions_in(dialog)
-        ask_at = self.plan.ask_at
         readings: tuple[Mapping[int, Scored | Reply], ...] = (
             answers.option_scores,
             answers.replies,
@@ -222,7 +248,7 @@ class Questioner:
             conversation=dialog.conversation,
             agent=dialog.agent,
             user=dialog.user,
-            turns=tuple(turn for turn in dialog.turns if turn.round < ask_at),
+            turns=tuple(turn for turn in dialog.turns if turn.round < self.plan.ask_at),
             probes=tuple(_record_answer(question, answers, self.plan) for question in questions),
             tokens=Tokens(forwarded=sum(forwarded)),
             last_reply=last_reply,
@@ -251,27 +277,27 @@ def _record_answer(
     reply = answers.replies.get(question.number)
     scores = answers.option_scores.get(question.number)
     likeliest_score: float | None = None
-    letter_score: float | None = None
-    reason = ""
+    written_score: float | None = None
+    reason = ""  # for the score of the written reply
     if scores is not None and item.answer is not None:
         likeliest_score = _score_likeliest(scores.log_probabilities, item.answer)
     if reply is not None and item.answer is not None:
         letter, reason = read_choice(reply.text, LETTERS)
-        letter_score = float(bool(letter) and letter == LETTERS[item.answer])
-    value = likeliest_score if plan.reading == "likeliest" else letter_score
-    if item.answer is None and scores is not None:
-        value = scores.log_probabilities[0] / scores.tokens[0]
-    assert value is not None  # `calibrate` refuses a reading that does not apply
+        written_score = float(bool(letter) and letter == LETTERS[item.answer])
+    score = likeliest_score if plan.reading == "likeliest" else written_score
+    if item.answer is None and scores is not None:  # a passage: its log-probability per token
+        score = scores.log_probabilities[0] / scores.tokens[0]
+    assert score is not None  # `calibrate` refuses a reading that does not apply
     return CapabilityAnswer(
         round=plan.ask_at,
         kind="capability",
         probe=question.number,
         question=item.question,
         reply=reply.text if reply else "",
-        score=value,
+        score=score,
         reason=reason,
         likeliest=likeliest_score,
-        written=letter_score,
+        written=written_score,
         answer=item.answer,
         log_probabilities=None if scores is None else _finite(scores.log_probabilities),
         tokens=None if scores is None else scores.tokens[0],

@@ -1,4 +1,4 @@
-"""Prepares a study of precedent: its settings, and the questions of each conversation."""
+"""Prepares the precedent experiment: its settings, and the questions of each conversation."""
 
 from __future__ import annotations
 
@@ -56,19 +56,20 @@ class PrecedentSettings:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A system prompt, some of its rules, and the questions to ask."""
+class Scenario:
+    """A system prompt, some of its rules, and the questions of a conversation."""
 
-    case: Case
-    rules: tuple[Rule, ...]  # rules that are asked about with the same probes
-    questions: tuple[str, ...]  # those of the history, oldest first, then the last one
+    case: Case  # of the system prompt
+    rules: tuple[Rule, ...]  # rules with the same probes
+    questions: tuple[str, ...]  # those of the histories, oldest first, then the last one
 
     def score(self, reply: Reply) -> ReplyScores:
-        """Scores a reply by rule; None where the reply is no evidence."""
+        """Scores a reply by each rule; None where the reply shows nothing about the rule."""
         return {rule.id or self.case.id: _score(rule, reply) for rule in self.rules}
 
 
 def _score(rule: Rule, reply: Reply) -> float | None:
+    """Scores a reply by one rule; None if it is empty, or the end that was cut off may matter."""
     if not reply.text.strip():
         return None
     if reply.stop_reason == "length":
@@ -78,8 +79,9 @@ def _score(rule: Rule, reply: Reply) -> float | None:
     return None if score is None else score.value
 
 
-def subjects_of(suite: Suite, settings: PrecedentSettings) -> list[Subject]:
-    """Draws the subject of each conversation of a study.
+def draw_scenarios(suite: Suite, settings: PrecedentSettings) -> list[Scenario]:
+    """Draws the scenario of each conversation; prompts, and groups of rules with the same probes,
+    take turns.
 
     The last question is a probe of the rules. Those before it are further probes, so that every
     reply of a history can keep or break the rules; if there are too few probes, starters come
@@ -88,42 +90,47 @@ def subjects_of(suite: Suite, settings: PrecedentSettings) -> list[Subject]:
     Raises:
         UsageError: the suite has judges, rules without probes, or too few questions.
     """
-    groups: list[tuple[Case, tuple[Rule, ...]]] = []
-    for case in suite.cases:
-        for rules in case.rules_asked_together:
-            _refuse_judges(suite, case, rules)
-            if not rules[0].probes:
-                raise UsageError(
-                    f"The case {case.id!r} has a rule without probes, and a study of precedent"
-                    " asks for replies; give it a probe."
-                )
-            groups.append((case, rules))
-    history_length = settings.seen[-1]
-    subjects: list[Subject] = []
+    groups = [(case, rules) for case in suite.cases for rules in case.rules_asked_together]
+    for case, rules in groups:
+        _refuse_unusable(suite, case, rules)
+    scenarios: list[Scenario] = []
     for number in range(settings.conversations):
         case, rules = groups[number % len(groups)]
         rng = random.Random(seed_of("precedent", settings.seed, number))
-        probes = rng.sample(rules[0].probes, len(rules[0].probes))
-        starters = rng.sample(suite.starters, len(suite.starters))
-        *history, last = probes[: history_length + 1]
-        if len(history) + len(starters) < history_length:
-            raise UsageError(
-                f"{case.id!r} has {len(probes)} probes and {suite.name} {len(starters)} starters,"
-                f" too few for a history of {history_length} replies; add probes, or show fewer"
-                " replies."
-            )
-        questions = (*starters[: history_length - len(history)], *history, last)
-        subjects.append(Subject(case, rules, questions))
-    return subjects
+        questions = _draw_questions(suite, case, rules[0].probes, settings.seen[-1], rng)
+        scenarios.append(Scenario(case, rules, questions))
+    return scenarios
 
 
-def _refuse_judges(suite: Suite, case: Case, rules: Sequence[Rule]) -> None:
+def _refuse_unusable(suite: Suite, case: Case, rules: Sequence[Rule]) -> None:
+    """Refuses rules with the same probes if they have none, or if a judge scores one of them."""
     for rule in rules:
         if rule.measure.judged:
             raise UsageError(
                 f"The rule {rule.id or case.id!r} of {suite.name} is scored by a judge, and"
                 " precedent takes rules that are scored without a model."
             )
+    if not rules[0].probes:
+        raise UsageError(
+            f"The case {case.id!r} has a rule without probes, and a study of precedent"
+            " asks for replies; give it a probe."
+        )
+
+
+def _draw_questions(
+    suite: Suite, case: Case, probes: Sequence[str], history_length: int, rng: random.Random
+) -> tuple[str, ...]:
+    """Draws the questions of a history, followed by the last question."""
+    shuffled = rng.sample(probes, len(probes))
+    starters = rng.sample(suite.starters, len(suite.starters))
+    *history, last = shuffled[: history_length + 1]
+    if len(history) + len(starters) < history_length:
+        raise UsageError(
+            f"{case.id!r} has {len(probes)} probes and {suite.name} {len(starters)} starters,"
+            f" too few for a history of {history_length} replies; add probes, or show fewer"
+            " replies."
+        )
+    return (*starters[: history_length - len(history)], *history, last)
 
 
 def count_replies(settings: PrecedentSettings, methods: Methods = ()) -> int:
