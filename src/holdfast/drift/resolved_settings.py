@@ -12,7 +12,8 @@ from holdfast.drift.settings import Settings, UserPrompt
 from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.errors import PromptError, UsageError, option
 from holdfast.models.capabilities import require_chat_model
-from holdfast.models.protocol import ChatModel, ask_model, tokenizer_of
+from holdfast.models.protocol import ChatModel, tokenizer_of
+from holdfast.models.replicas import call_with_model
 from holdfast.plurals import count_of
 
 
@@ -97,7 +98,7 @@ def _leave_out_refused(
             system = {"role": "system", "content": case.system_prompt}
             probe = {"role": "user", "content": case.rules[0].probes[0]}
             chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
-    refusals = ask_model(model, _refusals, chats, settings.system_as) if chats else {}
+    refusals = call_with_model(model, _refusals, chats, settings.system_as) if chats else {}
     if not refusals:
         return recorded
     lines = f"line{'s' * (len(refusals) > 1)} {', '.join(map(str, refusals))}"

@@ -6,8 +6,10 @@
 
 Any model:
 
-protocol           the interfaces `ChatModel` and `Engine`, and what some of them have besides
-requests           `Request`, `Reply` and `Token`; grammars has the texts that a reply may be
+protocol           the interfaces `ChatModel` and `Engine`, and what some of them have besides;
+                   replicas, for a model with copies in other processes
+requests           `Request`, `Reply` and `Token`; grammars has the texts that a reply may be, and
+                   request_batches answers several at once
 capabilities       refuses requests and methods that need more than a model has
 checked_replies    draws replies again that break a rule
 failures           a circuit breaker, which tells failed requests from a model that is down

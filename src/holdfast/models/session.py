@@ -20,7 +20,7 @@ from holdfast.generation.request_errors import name_errors
 from holdfast.methods import Methods
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.protocol import Generates, generate_all, prepare_batch
+from holdfast.models.protocol import Generates
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of
 from holdfast.models.rendering import (
     RenderedRequest,
@@ -29,6 +29,7 @@ from holdfast.models.rendering import (
     prefixes_of_known_replies,
     render_requests,
 )
+from holdfast.models.request_batches import generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
 from holdfast.models.step_loop import StepLoop
