@@ -7,6 +7,8 @@
 All that stays in memory of a dialog is where its record is, and the ids of its events.
 """
 
+from __future__ import annotations
+
 import pickle
 import sys
 import tempfile
@@ -15,9 +17,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
-from holdfast.drift.cases import Suite
+from holdfast.drift.cases import Case, Suite
 from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, results_of
 from holdfast.errors import UsageError
 from holdfast.files import digest_of
@@ -32,7 +34,7 @@ from holdfast.logs.log_reading import (
     silence_problem,
     turn_events,
 )
-from holdfast.logs.scored_logs import ScoredLogs
+from holdfast.logs.scored_logs import DialogToWrite, ScoredLogs
 from holdfast.logs.turn_scoring import (
     ScoredDialog,
     case_of,
@@ -103,6 +105,9 @@ class ScannedDialog:
 @dataclass(frozen=True)
 class ScannedPart:
     """A file, or a part of one, that was read and scored.
+
+    A `LogFile` has the transcripts of a file in memory; this has the scores of its dialogs, on the
+    disk.
 
     Args:
         digest: the SHA-256 of the file in hexadecimal; "" for a part, or if it was not read.
@@ -239,56 +244,6 @@ def join_parts(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | Non
     )
 
 
-class _Original(NamedTuple):
-    """A dialog, and the positions of those of its turns that are counted in another one."""
-
-    dialog: ScannedDialog
-    copies: frozenset[int]
-
-    @property
-    def reasoning_turns(self) -> int:
-        return len({*self.dialog.reasoning} - self.copies)
-
-    @property
-    def refused_calls(self) -> int:
-        return sum(turn not in self.copies for turn in self.dialog.refused)
-
-
-def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan) -> ScoredLogs:
-    """The dialogs of files as scored logs, without turns that are copies of others.
-
-    Raises:
-        NoDialog: no file has a dialog.
-    """
-    problems = [problem for file in files for problem in file.problems]
-    dialogs = [dialog for file in files for dialog in file.dialogs]
-    if not dialogs:
-        raise no_dialog(paths, problems)
-    formats = Counter(dialog.format for dialog in dialogs)
-    copies = copies_in([dialog.events for dialog in dialogs])
-    originals = [
-        _Original(dialog, positions)
-        for dialog, positions in zip(dialogs, copies.turns, strict=True)
-        if len(positions) < dialog.turns
-    ]
-    scored = [original for original in originals if original.dialog.case is not None]
-    store = _RecordStore()
-    return ScoredLogs(
-        dialogs=len(originals),
-        cases=tuple(scan.suite.cases[original.dialog.case or 0] for original in scored),
-        other_prompts=sum(original.dialog.has_other_prompt for original in scored),
-        reasoning_turns=sum(original.reasoning_turns for original in scored),
-        refused_calls=sum(original.refused_calls for original in scored),
-        formats=formats,
-        problems=(*problems, *copies.problems),
-        fingerprint=log_fingerprint(
-            (file.digest for file in files), formats, (dialog.digest for dialog in dialogs)
-        ),
-        scored=lambda number: _without_copies(store.read(scored[number].dialog), scored[number]),
-        loaded=tuple(file.name for file in scan.loaded),
-    )
-
-
 class _RecordStore:
     """Reads records from scratch files. As the dialogs of a file come one after the other, the last
     scratch file stays open.
@@ -308,10 +263,60 @@ class _RecordStore:
         return self._file.read(dialog.size)
 
 
-def _without_copies(content: bytes, original: _Original) -> ScoredDialog | bytes:
-    """A dialog's record without its copied turns and their scores."""
-    numbers = {position + 1 for position in original.copies}
-    if original.dialog.awaits_judge:
+def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan) -> ScoredLogs:
+    """The dialogs of files as scored logs, without turns that are copies of others.
+
+    Raises:
+        NoDialog: no file has a dialog.
+    """
+    problems = [problem for file in files for problem in file.problems]
+    dialogs = [dialog for file in files for dialog in file.dialogs]
+    if not dialogs:
+        raise no_dialog(paths, problems)
+    formats = Counter(dialog.format for dialog in dialogs)
+    copies = copies_in([dialog.events for dialog in dialogs])
+    store = _RecordStore()
+    count = 0
+    to_write: list[DialogToWrite] = []
+    for dialog, copied_turns in zip(dialogs, copies.turns, strict=True):
+        if len(copied_turns) == dialog.turns:  # another dialog has all of it
+            continue
+        count += 1
+        if dialog.case is not None:
+            case = scan.suite.cases[dialog.case]
+            to_write.append(_to_write(dialog, case, copied_turns, store))
+    return ScoredLogs(
+        to_write=to_write,
+        count=count,
+        formats=formats,
+        problems=(*problems, *copies.problems),
+        fingerprint=log_fingerprint(
+            (file.digest for file in files), formats, (dialog.digest for dialog in dialogs)
+        ),
+        loaded=tuple(file.name for file in scan.loaded),
+    )
+
+
+def _to_write(
+    dialog: ScannedDialog, case: Case, copied_turns: frozenset[int], store: _RecordStore
+) -> DialogToWrite:
+    """A dialog on the disk, without the turns at these positions, which are counted in others."""
+    return DialogToWrite(
+        case=case,
+        has_other_prompt=dialog.has_other_prompt,
+        reasoning_turns=len({*dialog.reasoning} - copied_turns),
+        refused_calls=sum(turn not in copied_turns for turn in dialog.refused),
+        scores=partial(_read_scores, store, dialog, copied_turns),
+    )
+
+
+def _read_scores(
+    store: _RecordStore, dialog: ScannedDialog, copied_turns: frozenset[int]
+) -> ScoredDialog | bytes:
+    """Reads a dialog's record without its copied turns and their scores."""
+    content = store.read(dialog)
+    numbers = {position + 1 for position in copied_turns}
+    if dialog.awaits_judge:
         scored = read_pending(content)
         outcomes = tuple(o for o in scored.outcomes if _round_of(o) not in numbers)
         return replace(scored, record=_without(scored.record, numbers), outcomes=outcomes)
