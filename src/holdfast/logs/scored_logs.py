@@ -147,9 +147,7 @@ def write_scores(
                 for batch in resume(run, METHOD, numbers, alone=True):
                     if batch.to_run:
                         lines = {
-                            RecordKey(METHOD, number): await _line(
-                                logs.to_write[number], number, judges
-                            )
+                            RecordKey(METHOD, number): await _line(logs, number, judges)
                             for number in batch.to_run
                         }
                         run.append_lines(lines)
@@ -185,9 +183,9 @@ def identity_of(suite: Suite) -> dict[str, str]:
     return {"suite": suite.name, "rules": _fingerprint(suite)}
 
 
-async def _line(dialog: DialogToWrite, number: int, judges: Judges) -> bytes:
-    """The line of a dialog's record, with the scores that a judge gives."""
-    scored = dialog.scores()
+async def _line(logs: ScoredLogs, number: int, judges: Judges) -> bytes:
+    """The line of the record of dialog `number`, with the scores that a judge gives."""
+    scored = logs.to_write[number].scores()
     if isinstance(scored, bytes):
         return with_checksum(with_number(scored, number))
     results = await judges.resolve(scored.outcomes)
