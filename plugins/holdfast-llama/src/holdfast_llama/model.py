@@ -27,7 +27,7 @@ from holdfast.models.loading_errors import explain_errors
 from holdfast.models.session import GeneratesInSessions
 from holdfast.validation import ranges
 from holdfast_llama.native import NativeModel, cache_type
-from holdfast_llama.slots import LlamaRunner, Pool
+from holdfast_llama.slots import ContextPool, LlamaRunner
 from holdfast_llama.weights import SteeredRow
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def load(
         tokenizer = read_tokenizer(source.gguf)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
-    pool = Pool(native, max_sequences, tokens, threads, cache)
+    pool = ContextPool(native, max_sequences, tokens, threads, cache)
     runner = LlamaRunner(pool, f"llama:{name}")
     check_layers(pool)
     content = source.gguf.fingerprint(torch.float32, source.gguf.start_digest())
@@ -238,7 +238,7 @@ def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name:
         )
 
 
-def check_layers(pool: Pool) -> None:
+def check_layers(pool: ContextPool) -> None:
     """Forwards one token to check that every layer's attention weights can be read.
 
     Raises:
