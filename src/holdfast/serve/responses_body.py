@@ -15,8 +15,6 @@ from holdfast.serve.bodies import (
     MAX_TOOLS,
     ChatBody,
     ChatFields,
-    FunctionDefinition,
-    Name,
     Seed,
 )
 from holdfast.serve.body_model import (
@@ -27,6 +25,7 @@ from holdfast.serve.body_model import (
     read_body,
     unsupported,
 )
+from holdfast.serve.body_parts import FunctionDefinition, Name
 from holdfast.serve.refusals import refused_field
 
 
