@@ -32,7 +32,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.calibration_page import table
+from holdfast.report.calibration_table import table
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, CalibrationPlan, choose_prompts
 from holdfast.study.capability import Item, load_capability, usual_capability

@@ -31,8 +31,9 @@ from holdfast.models.model_names import is_served
 from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
-from holdfast.report import calibration_page as report
+from holdfast.report import calibration_table
 from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.calibration_page import calibration_page
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.shortfalls import failure_shortfalls
 from holdfast.study import calibration_plan
@@ -264,13 +265,13 @@ def _print_result(
     stability = read_run(out / "stability")
     write_calibration_figures(calibration, budget, out)
     summary.write_calibration_summaries(calibration, out)
-    print(report.table(calibration))
+    print(calibration_table.table(calibration))
     if read_baseline(stability.folder) is not None:
-        print(*report.unprompted_lines(stability), sep="\n")
+        print(*calibration_table.unprompted_lines(stability), sep="\n")
     for shortfall in failure_shortfalls(read_run(out / "capability").failures):
         print(shortfall.sentence)
     step = _next_step(arguments, calibration, chosen)
-    write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)
+    write_page(arguments, calibration_page(calibration, chosen, out, step), page)
     is_written = arguments.budget is not None and chosen.recommended
     if is_written:
         write_method_file(calibration, chosen, file)
