@@ -12,7 +12,7 @@ from synthetic_run import conversation_of
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.cell_scores import compare_runs
+from holdfast.analysis.check_comparison import compare_runs
 from holdfast.analysis.check_file import read_check
 from holdfast.analysis.check_verdicts import (
     budget_needed,

@@ -22,7 +22,8 @@ Used by all commands
   truncation.py        servers that read less than they were sent
 
 `holdfast check`
-  cell_scores.py       a prompt's scores by rule and round, and a comparison with an earlier run
+  cell_scores.py       a prompt's scores by rule and round
+  check_comparison.py  which of its rules fell since an earlier run
   check_verdicts.py    the bar, the verdicts on prompts and rules, and what would settle them
   check_file.py        check.json
 

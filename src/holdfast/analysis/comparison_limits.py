@@ -1,6 +1,9 @@
 """Sentences on what a comparison of runs leaves out, and on what to be careful about.
 
-Each function returns its sentences, or [] if there is nothing to say.
+Each function returns its sentences, or [] if there is nothing to say. For example:
+
+    rules_left_out     "Only the second run has a score of “brief”; “polite” and 2 more rules."
+    samples_left_out   "Rounds after 4 are only in the second run, and are not compared."
 """
 
 from collections.abc import Sequence

@@ -123,30 +123,32 @@ def verdict_sentence(prompt_check: PromptCheck, terms: Terms) -> str:
 
 def verdict_reason(prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on a prompt."""
+    comparison = prompt_check.comparison
     if prompt_check.first_failure is not None:
-        failing_rules = [rule.rule for rule in prompt_check.rules if rule.fails_bar]
-        other_rules = [rule for rule in failing_rules if rule != prompt_check.first_failure.rule]
-        failure = _cell_text(prompt_check.first_failure, prompt_check, terms)
-        if prompt_check.rules and not failing_rules:
-            return (
-                f"below {terms.min_stability:g}, though no rule certainly by itself; most clearly"
-                f" in {failure}"
-            )
-        if other_rules:
-            return (
-                f"below {terms.min_stability:g} in {failure}; also below: {', '.join(other_rules)}"
-            )
-        return f"below {terms.min_stability:g} in {failure}"
-    if prompt_check.comparison is not None and (
-        prompt_check.comparison.fell or terms.min_stability is None
-    ):
-        return comparison_text(prompt_check.comparison)
+        return _failure_reason(prompt_check.first_failure, prompt_check, terms)
+    if comparison is not None and (comparison.fell or terms.min_stability is None):
+        return comparison_text(comparison)
     if prompt_check.lowest is None:
         return nothing_measured(prompt_check.records) or "no probe was answered"
     lowest = _cell_text(prompt_check.lowest, prompt_check, terms)
     if terms.min_stability is None:
         return f"not in the earlier run, so there is nothing to compare; lowest in {lowest}"
     return f"lowest in {lowest}"
+
+
+def _failure_reason(first_failure: CheckedCell, prompt_check: PromptCheck, terms: Terms) -> str:
+    """How a prompt fails its bar: 'below 0.9 in round 3, rule brief: ...; also below: polite'."""
+    failure = _cell_text(first_failure, prompt_check, terms)
+    failing_rules = [rule.rule for rule in prompt_check.rules if rule.fails_bar]
+    if prompt_check.rules and not failing_rules:
+        return (
+            f"below {terms.min_stability:g}, though no rule certainly by itself; most clearly in"
+            f" {failure}"
+        )
+    other_rules = [rule for rule in failing_rules if rule != first_failure.rule]
+    if other_rules:
+        return f"below {terms.min_stability:g} in {failure}; also below: {', '.join(other_rules)}"
+    return f"below {terms.min_stability:g} in {failure}"
 
 
 def _cell_text(
