@@ -2,8 +2,8 @@
 
 Each function returns its sentences, or [] if there is nothing to say. For example:
 
-    rules_left_out     "Only the second run has a score of “brief”; “polite” and 2 more rules."
-    samples_left_out   "Rounds after 4 are only in the second run, and are not compared."
+    rules_left_out     "Only run 2 has a score of baker, brief; baker, polite."
+    samples_left_out   "Rounds after 4 are only in run 2, and are not compared."
 """
 
 from collections.abc import Sequence
