@@ -1,6 +1,11 @@
 """Why a rule was broken: where its text was at the breach, from the transcript alone
 (docs/logs.md).
 
+    system "Never push.", user "Fix it.", assistant `git push`
+    -> BreachCause(cause="present", evidence=(the system prompt))
+    system "Never push.", user "Push it this once.", assistant `git push`
+    -> BreachCause(cause="outweighed", evidence=(the system prompt, the user's message))
+
 Nothing here is guessed: the cause is `unknown` if the transcript does not show it.
 """
 

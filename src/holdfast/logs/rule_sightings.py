@@ -186,7 +186,7 @@ def answered_words(
 _READ_ONLY_VERBS = frozenset(
     "check compare describe explain list mention name open read say show".split()
 )
-_FORBIDS_WORDS = ("never_contains", "never_mentions_number")
+_MEASURES_OF_WORDS = ("never_contains", "never_mentions_number")
 # "message 'wip'", in any quotation marks; an apostrophe within a word does not end the message
 _MESSAGE = re.compile(
     r"message:? (?:\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|'((?:[^']|(?<=\w)'(?=\w))+)'|‘([^’]+)’)",
@@ -317,6 +317,7 @@ def _offer_of_call(call: ToolCall) -> str:
 
 
 _FENCE = re.compile(r"[ \t]*(```|~~~)")  # begins or ends a block of code or output
+# "Please run this:" at the end of a line
 _ORDERS_BLOCK = re.compile(r"\b(?:run|execute|do|use|type|try)\b[^.?!]*:\s*\Z", re.IGNORECASE)
 
 
@@ -348,7 +349,7 @@ def _asks_to_break(clause: str, measure: Measure) -> bool:
     backticks, a commit with a message in quotes, a change of the file with this path, or a word
     that must not occur.
     """
-    if measure.name in _FORBIDS_WORDS:
+    if measure.name in _MEASURES_OF_WORDS:
         return not measure.score(clause).keeps_rule
     if measure.name == "command_not_run":
         commands = re.findall(r"`([^`]+)`", clause)
