@@ -1,5 +1,9 @@
 """Reads the messages and tools of several chat APIs into events.
 
+    {"role": "assistant", "tool_calls": [{"function": {"name": "ls", "arguments": "{}"}}]}   OpenAI
+    {"role": "assistant", "content": [{"type": "tool_use", "name": "ls", "input": {}}]}   Anthropic
+    -> Event(TOOL_CALL, call=ToolCall("ls", {}))
+
 One reader suffices for OpenAI's Chat Completions (with `tool_calls` and `tool` messages), the items
 of its Responses API, Anthropic's messages with content blocks, messages with `parts` (Gemini's API,
 Vercel's AI SDK, OpenTelemetry), LangChain's messages and ShareGPT's turns, as their fields do not
@@ -198,8 +202,7 @@ def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
         output = item.get("output")
         if isinstance(output, Mapping) and "content" in output:  # some versions of Codex
             output = output["content"]
-        unread = kinds_without_text(output)
-        yield _returned(text_of(output), id_of(item), unread)
+        yield _tool_result(text_of(output), id_of(item), kinds_without_text(output))
     elif kind in HIDDEN_TYPES:
         return
     else:
@@ -220,9 +223,9 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
     if is_strict and (part := first_unread(content)) is not None:
         raise Malformed(f"{shortened(part)} is not a text")
     parts = _read_content(content)
-    others = [*parts.others]
     text = parts.text or _text_beside_content(item)
     calls = _calls_of(item, in_content=parts.calls)
+    others = [*parts.others]
     for block in _invocations(item):
         if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
             calls.append(block)
@@ -237,17 +240,18 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
     if is_strict and content is None and not (text or calls):
         raise Malformed("it has neither text nor tool calls")
     unread = (*parts.unread, *_attachments_of(item))
-    if parts.others and not (text or calls):  # it has nothing but results and summaries
+    has_only_others = bool(parts.others) and not (text or calls)
+    if has_only_others:
         yield from with_unread(others, unread)
     elif role == "tool":
-        yield from [*others, _returned(text, id_of(item), unread)]
+        yield from [*others, _tool_result(text, id_of(item), unread)]
     else:
         yield from others
         yield from message_events(role, text, calls, id_of(item), is_cut(item), unread)
 
 
-def _returned(text: str, call_id: str, unread: tuple[str, ...]) -> Event:
-    """Returns the result of a call."""
+def _tool_result(text: str, call_id: str, unread: tuple[str, ...]) -> Event:
+    """Returns the result of a call that is a message or an item by itself."""
     is_refusal = is_refusal_by_framework(text)
     return Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal, unread=unread)
 
@@ -290,6 +294,7 @@ def _read_content(content: Any) -> _Content:
 
 
 def _event_of_result(result: ToolResult) -> Event:
+    """Returns the result of a call that is a part of a message."""
     return Event(
         EventKind.TOOL_RESULT,
         result.text,

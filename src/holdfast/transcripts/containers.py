@@ -125,7 +125,7 @@ def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
     if path.is_dir():
         return read_session(path)
     if name.endswith(_ARCHIVE):
-        return _read_archive(path)
+        return _read_eval(path)
     if name.endswith(_ZIP):
         return _read_zip(path)
     if name.endswith(TAR_SUFFIXES):
@@ -136,14 +136,11 @@ def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
         return _read_markdown(path)
     utf16_text = _utf16_text(path)
     if may_be_document(path) or _begins_document(path):
-        if utf16_text is not None:
-            return parse(path, utf16_text) if utf16_text.strip() else iter(())
-        text, problem = _text_of(path)
+        text, problem = _text_of(path) if utf16_text is None else (utf16_text, [])
         return chain(problem, parse(path, text) if text.strip() else ())
-    lines = (
-        text_lines(path, end=end, is_strict=False) if utf16_text is None else utf16_text.split("\n")
-    )
-    return parse_lines(path, lines)
+    if utf16_text is not None:
+        return parse_lines(path, utf16_text.split("\n"))
+    return parse_lines(path, text_lines(path, end=end, is_strict=False))
 
 
 def _text_of(path: Path) -> tuple[str, list[Unread]]:
@@ -198,9 +195,9 @@ def _text_to_digest(value: Located) -> str:
         return value.source
 
 
-def _read_archive(path: Path) -> Iterator[Located | Unread]:
+def _read_eval(path: Path) -> Iterator[Located | Unread]:
     """Reads the header and the samples of an `.eval` file."""
-    with _opened(path) as (file, archive):
+    with _open_zip(path) as (file, archive):
         # the header is missing while the evaluation runs
         headers = [m for m in archive.infolist() if m.filename == "header.json"]
         samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
@@ -228,7 +225,7 @@ class _Member(NamedTuple):
 
 def _read_zip(path: Path) -> Iterator[Located | Unread]:
     """Reads the logs in an archive, such as an export of ChatGPT or Claude."""
-    with _opened(path) as (file, archive):
+    with _open_zip(path) as (file, archive):
         members = (
             _Member(m.filename, m.file_size, partial(_unpack, path, file, archive, m))
             for m in archive.infolist()
@@ -237,7 +234,7 @@ def _read_zip(path: Path) -> Iterator[Located | Unread]:
 
 
 def _read_tar(path: Path) -> Iterator[Located | Unread]:
-    with _damage_named(path), tarfile.open(path) as archive:
+    with _naming_damage(path), tarfile.open(path) as archive:
         members = (
             _Member(m.name, m.size, partial(_extract, archive, m)) for m in archive if m.isfile()
         )
@@ -274,19 +271,19 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
+def _open_zip(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
     """Opens an archive.
 
     Raises:
         UsageError: it cannot be read or unpacked.
     """
-    with _damage_named(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+    with _naming_damage(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
         yield file, archive
 
 
 @contextlib.contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """Within this context, an error in unpacking an archive is raised as a `UsageError`."""
+def _naming_damage(path: Path) -> Iterator[None]:
+    """Raises a `UsageError` that names the archive for an error in unpacking it."""
     try:
         yield
     except _DAMAGED as error:

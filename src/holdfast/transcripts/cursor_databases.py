@@ -46,25 +46,19 @@ def cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unr
 
     has_states = False
     query = "SELECT key, value FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
-    for key, value in database.execute(query).fetchall():
+    for key, text in database.execute(query).fetchall():
         name = str(key).partition(":")[2]
-        composer = load_json(f"{path}, composer {name}", value)
+        composer = load_json(f"{path}, composer {name}", text)
         if isinstance(composer, Unread):
             yield composer
             continue
-        bubbles: dict[str, Any] = {}
-        rows = database.execute(
-            "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY key",
-            (f"bubbleId:{name}:", f"bubbleId:{name};"),  # ";" follows ":"
-        )
-        for bubble_key, text in rows:
-            bubble = load_json(f"{path}, {bubble_key}", text)
+        value: dict[str, Any] = {"composerData": composer.value, "bubbles": {}}
+        for bubble in _bubbles(path, database, name):
             if isinstance(bubble, Unread):
                 yield bubble
-            elif fields := fields_of(bubble.value):
-                identity = str(bubble_key).rpartition(":")[2]
-                bubbles[identity] = {n: fields[n] for n in _BUBBLE_FIELDS if n in fields}
-        value = {"composerData": composer.value, "bubbles": bubbles}
+            else:
+                identity, fields = bubble
+                value["bubbles"][identity] = fields
         state = text_or_empty(fields_of(composer.value).get("conversationState"))
         if encoded := state.removeprefix("~"):
             has_states = True
@@ -76,6 +70,23 @@ def cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unr
         yield Located(composer.source, value)
     if not has_states:
         yield from _unclaimed_messages(path, database)
+
+
+def _bubbles(
+    path: Path, database: "Connection", composer: str
+) -> Iterator[tuple[str, dict[str, Any]] | Unread]:
+    """Yields the id and the fields of each message that is shown of a dialog."""
+    rows = database.execute(
+        "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY key",
+        (f"bubbleId:{composer}:", f"bubbleId:{composer};"),  # ";" follows ":"
+    )
+    for key, text in rows:
+        bubble = load_json(f"{path}, {key}", text)
+        if isinstance(bubble, Unread):
+            yield bubble
+        elif fields := fields_of(bubble.value):
+            identity = str(key).rpartition(":")[2]
+            yield identity, {name: fields[name] for name in _BUBBLE_FIELDS if name in fields}
 
 
 def _unclaimed_messages(path: Path, database: "Connection") -> Iterator[Unread]:
@@ -169,9 +180,12 @@ def _read_state(state: bytes, find_blob: Callable[[str], bytes | None]) -> dict[
         Malformed: the state cannot be read.
     """
     messages: list[Any] = []
-    missing = unread = turns = 0
-    for field, value in _fields_of(state):
-        turns += field == _TURNS
+    missing = 0
+    unread = 0
+    turns = 0
+    for field, value in _protobuf_fields(state):
+        if field == _TURNS:
+            turns += 1
         if field != _MESSAGES:
             continue
         may_be_hash = len(value) == _HASH_LENGTH  # or a message of this length
@@ -186,7 +200,7 @@ def _read_state(state: bytes, find_blob: Callable[[str], bytes | None]) -> dict[
     return {"messages": messages, "missing": missing, "unread": unread, "turns": turns}
 
 
-def _fields_of(message: bytes) -> Iterator[tuple[int, bytes]]:
+def _protobuf_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """Yields the length-delimited fields of a Protocol Buffers message: number and value."""
     position = 0
     while position < len(message):

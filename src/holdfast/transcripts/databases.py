@@ -215,14 +215,12 @@ def _agents_sdk_sessions(
         sessions.setdefault(str(name), []).append((number, data))
     for name, rows in sessions.items():
         source = f"{path}, session {name}"
-        if "message_structure" in tables:
-            active = _last_branch(database, name)
-            left_out = len(rows)
-            rows = [row for row in rows if row[0] in active] if active else rows
-            left_out -= len(rows)
-            if left_out:
-                count = count_of(left_out, "item")
+        if "message_structure" in tables and (active := _last_branch(database, name)):
+            active_rows = [row for row in rows if row[0] in active]
+            if len(active_rows) < len(rows):
+                count = count_of(len(rows) - len(active_rows), "item")
                 yield Unread(f"{source}: left out {count} of branches that were given up")
+            rows = active_rows
         items: list[Any] = []
         for number, data in rows:
             item = load_json(f"{source}, item {number}", data)

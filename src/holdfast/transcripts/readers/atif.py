@@ -1,5 +1,10 @@
 """ATIF, the Agent Trajectory Interchange Format: the steps of an agent.
 
+A value, shortened:
+
+    {"schema_version": "ATIF-v1.7", "steps": [{"source": "user", "message": "Hi"},
+     {"source": "agent", "message": "", "tool_calls": [...], "observation": {"results": [...]}}]}
+
 Reasoning (`reasoning_content`) is left out, as it is not part of the reply. Subagents with embedded
 trajectories are dialogs of their own.
 """

@@ -46,7 +46,9 @@ from holdfast.transcripts.transcript import (
 )
 from holdfast.validation.json_values import fields_of
 
+# "# Title of the chat" and "_Exported on 1/2/2026 at 10:00:00 from Cursor (2.0.1)_"
 _EXPORT = re.compile(r"\A\s*# [^\n]*\n_Exported on [^\n]* from Cursor \([^\n]*\)_\s*\n")
+# "---", "" and "**User**"
 _SPEAKER = re.compile(r"^---\n\n\*\*(User|Cursor)\*\*\n\n", re.MULTILINE)
 _ROLES = {"User": "user", "Cursor": "assistant"}  # by the speaker in an export
 # the fields of the result of a call that the user or the permissions refused

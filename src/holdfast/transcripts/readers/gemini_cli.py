@@ -48,6 +48,7 @@ _COMPRESSED = "compressed"  # our own type, for what replaced the dialog
 _TYPES = ("user", "gemini", "info", "warning", "error")
 # how the first message of a saved chat begins
 _OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
+_ANSWER_TO_OPENING = "Got it. Thanks for the context"  # which the program gives itself
 # what the program says where the model stopped too early
 _CONTINUATION = "System: Please continue."
 _NOT_SUCCESSFUL = ("cancelled", "error")  # the status of calls
@@ -89,10 +90,8 @@ def _read_saved_chat(source: str, messages: list[Any]) -> Transcript:
     """Reads a saved chat, which begins with the program's description of its surroundings."""
     first, *others = read_messages(messages)
     events = [Event(EventKind.REMINDER, first.text)]
-    if others and others[0].text.startswith("Got it. Thanks for the context"):
-        events.append(
-            Event(EventKind.REMINDER, others.pop(0).text)
-        )  # the program's answer to itself
+    if others and others[0].text.startswith(_ANSWER_TO_OPENING):
+        events.append(Event(EventKind.REMINDER, others.pop(0).text))
     return linear_transcript(source, [*events, *(_classify(event) for event in others)])
 
 
