@@ -3,6 +3,11 @@
 The messages are Anthropic's. A turn of the user has tool results, notes of the program on the
 environment, and the user's words, which are in elements such as `<task>`. A model without native
 tool calls writes a call into its text, as an element with the name of the tool.
+
+    {"role": "user", "content": [{"type": "text", "text": "<task>Fix it</task>"}, ...]}
+    -> Event(MESSAGE, "Fix it", "user")
+    {"role": "assistant", "content": [{"type": "text", "text": "<read_file><path>a.py</path>..."}]}
+    -> Event(TOOL_CALL, call=ToolCall("read_file", {"path": "a.py"}))
 """
 
 import html

@@ -171,45 +171,50 @@ class _Session:
         self._last_item: Any = None
 
     def add(self, source: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
-        """Adds the events of a line; yields a note if the line takes back turns."""
-        kind = fields.get("type")
+        """Adds the events of a line; yields notes on what is left out."""
         payload = fields.get("payload")
-        events: list[Event] = []
-        if kind in ("session_meta", "turn_context"):
+        if fields.get("type") in ("session_meta", "turn_context"):
             self._folder.note(at(payload, "cwd"), at(payload, "git", "branch"))
-        if kind == "session_meta" and isinstance(payload, Mapping):
-            events = self._read_prompt(payload)
-        elif kind == "compacted":
-            path = self.tree.numbered_path()
-            user_texts = [event.text for _, event in path if event.is_by_user]
-            events = [_compaction(require_object(payload), user_texts)]
-        elif kind == "inter_agent_communication":  # what another agent wrote
-            events = [Event(EventKind.REMINDER, str(at(payload, "content") or ""))]
-        elif _reaches_back(fields):
+        if _reaches_back(fields):
             count = at(payload, "num_turns")
             if _roll_back(self.tree, count):
                 yield Unread(
                     f"{source}: the last turns before it ({count}) were rewound and are left out"
                 )
-        elif _is_item(fields) and at(payload, "type") not in _NOT_MESSAGES:
-            item = require_object(payload)
-            events = self._read_new_item(item)
-            if events and _is_script(item):
-                script = calls_in_script(text_of(item.get("input")))
-                events += self._hidden_calls(script, id_of(item))
-                if computed := sum(map(self._is_hidden, script.computed)):
-                    yield Unread(
-                        f"{source}: left out {count_of(computed, 'tool call')} of a script that"
-                        " computes the arguments"
-                    )
-        elif _is_display_event(fields):
-            events = self._read_display_event(require_object(payload))
+            return
+        events = self._events_of_line(fields)
+        if events and _is_item(fields) and _is_script(payload):
+            script = calls_in_script(text_of(at(payload, "input")))
+            events += self._hidden_calls(script, id_of(require_object(payload)))
+            if computed := sum(map(self._is_hidden, script.computed)):
+                yield Unread(
+                    f"{source}: left out {count_of(computed, 'tool call')} of a script that"
+                    " computes the arguments"
+                )
         if source in self._inherited_sources:
             events = [
                 Event(EventKind.REMINDER, event.text) if event.is_by_user else event
                 for event in events
             ]
         self.tree.add(replace(self._folder.of(event), source=source) for event in events)
+
+    def _events_of_line(self, fields: Mapping[str, Any]) -> list[Event]:
+        """Reads a line that takes nothing back, without the calls in a script."""
+        payload = fields.get("payload")
+        match fields.get("type"):
+            case "session_meta" if isinstance(payload, Mapping):
+                return self._read_prompt(payload)
+            case "compacted":
+                path = self.tree.numbered_path()
+                user_texts = [event.text for _, event in path if event.is_by_user]
+                return [_compaction(require_object(payload), user_texts)]
+            case "inter_agent_communication":  # what another agent wrote
+                return [Event(EventKind.REMINDER, str(at(payload, "content") or ""))]
+            case "response_item" if at(payload, "type") not in _NOT_MESSAGES:
+                return self._read_new_item(require_object(payload))
+            case "event_msg":
+                return self._read_display_event(require_object(payload))
+        return []
 
     def _read_prompt(self, header: Mapping[str, Any]) -> list[Event]:
         """Reads the system prompt; [] for the second header, which a fork has from its origin."""
