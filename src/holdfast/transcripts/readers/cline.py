@@ -180,15 +180,10 @@ def _events(messages: Sequence[Any]) -> list[Event]:
         has_native_calls=any(map(_has_call, messages)),
         marks_words=any(map(_has_marked_words, messages)),
     )
+    truncations = _truncations(messages)
     events: list[Event] = []
-    # how many messages each truncation removed
-    parents = [at(message, "truncationParent") for message in messages]
-    sizes = Counter(str(parent) for parent in parents if parent)
-    truncations: dict[int, str] = {}  # the id of each, by the number of its last message
     for number, message in enumerate(messages, start=1):
-        if at(message, "isTruncationMarker") is True:
-            name = str(message.get("truncationId"))
-            truncations[number + sizes[name]] = name
+        if _is_truncation_marker(message):
             continue
         try:
             new_events = [*_events_of_message(require_object(message), task)]
@@ -198,16 +193,32 @@ def _events(messages: Sequence[Any]) -> list[Event]:
             new_events = [replace(event, id=str(parent)) for event in new_events]
         events += new_events
         if number in truncations:
-            events.append(_truncation(truncations[number], events))
+            events.append(_clearing(truncations[number], events))
     return events
 
 
-def _truncation(name: str, events: Sequence[Event]) -> Event:
-    """Returns the event that clears the messages which Roo Code removed from a long context.
+def _is_truncation_marker(message: Any) -> bool:
+    return at(message, "isTruncationMarker") is True
 
-    These are half of the messages. Each names the truncation; the line that marks the truncation is
-    written before the half that is kept.
+
+def _truncations(messages: Sequence[Any]) -> dict[int, str]:
+    """Returns the ids of truncations, each by the number of the last message that it removed.
+
+    Roo Code removes half of the messages of a long context. Each of these names the truncation, and
+    the marker of the truncation is written before them.
     """
+    parents = [at(message, "truncationParent") for message in messages]
+    sizes = Counter(str(parent) for parent in parents if parent)
+    truncations: dict[int, str] = {}
+    for number, message in enumerate(messages, start=1):
+        if _is_truncation_marker(message):
+            name = str(message.get("truncationId"))
+            truncations[number + sizes[name]] = name
+    return truncations
+
+
+def _clearing(name: str, events: Sequence[Event]) -> Event:
+    """Returns the event that clears the messages which a truncation removed from the context."""
     calls = {event.call_id for event in events if event.id == name} - {""}
     return Event(EventKind.CLEARING, clears=frozenset((name, *calls)))
 

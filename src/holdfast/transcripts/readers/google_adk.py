@@ -145,10 +145,10 @@ def _events_of_item(fields: Mapping[str, Any]) -> list[Event]:
 
 def _spoken(fields: Mapping[str, Any]) -> list[Event]:
     """Reads the transcript of what the user or the model said aloud; [] if there is none."""
-    heard = first_of(fields, "inputTranscription", "input_transcription")
-    said = first_of(fields, "outputTranscription", "output_transcription")
+    by_user = first_of(fields, "inputTranscription", "input_transcription")
+    by_model = first_of(fields, "outputTranscription", "output_transcription")
     events: list[Event] = []
-    for role, transcription in (("user", heard), ("assistant", said)):
+    for role, transcription in (("user", by_user), ("assistant", by_model)):
         if text := text_or_empty(at(transcription, "text")):
             events += message_events(role, text)
     return events
