@@ -20,7 +20,8 @@ from holdfast.methods import Method, compile_methods, read_methods, spec_of
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast_llama.model import check_steering
 from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
-from holdfast_llama.weights import AttentionWeights, SteeredRow, defer_signals
+from holdfast_llama.steered_rows import SteeredRow
+from holdfast_llama.weights import AttentionWeights, defer_signals
 
 Range = tuple[int, int]  # first and last token (exclusive)
 _MAX_PIECE = 1024  # bytes of a token

@@ -28,7 +28,7 @@ from holdfast.models.session import GeneratesInSessions
 from holdfast.validation import ranges
 from holdfast_llama.native import NativeModel, cache_type
 from holdfast_llama.slots import ContextPool, LlamaRunner
-from holdfast_llama.weights import SteeredRow
+from holdfast_llama.steered_rows import SteeredRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

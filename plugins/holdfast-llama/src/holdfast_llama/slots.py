@@ -31,7 +31,7 @@ from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.model_runner import Output
 from holdfast.generation.token_requests import TokenSequence
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
-from holdfast_llama.weights import SteeredRow
+from holdfast_llama.steered_rows import SteeredRow
 
 _MIN_COLUMNS = 512  # columns of a context, unless sequences cannot be that long
 _PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a pass
