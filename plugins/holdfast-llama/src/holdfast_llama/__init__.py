@@ -5,7 +5,7 @@
     native.py     llama.cpp's models and contexts, through llama-cpp-python's bindings
     slots.py      llama.cpp as a model of Holdfast's engine
     model.py      `llama:FILE.gguf`: a chat model
-    block.py      `steering`: for code that uses llama-cpp-python
+    block.py      `steering`: for code that uses llama-cpp-python; span_search.py finds its span
     versions.py   the releases of llama-cpp-python that the plug-in supports
 
 The methods and their mathematics are in `holdfast.methods`; dialogs, batches and draws are in
