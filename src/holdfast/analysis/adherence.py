@@ -304,6 +304,16 @@ def _first_broken(scores: RuleScores) -> FirstBroken:
         return FirstBroken(
             dialogs=len(dialogs), broken=0, median_turn=None, turns=(), unbroken=(), low=(), high=()
         )
+    return _kaplan_meier(break_turns, end_turns)
+
+
+def _kaplan_meier(break_turns: np.ndarray, end_turns: np.ndarray) -> FirstBroken:
+    """The Kaplan-Meier curve of dialogs.
+
+    Args:
+        break_turns: the first turn that breaks the rule, of each dialog that has one.
+        end_turns: the last turn of each other dialog.
+    """
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=break_turns, right=end_turns)).sf
@@ -320,7 +330,7 @@ def _first_broken(scores: RuleScores) -> FirstBroken:
     high[is_undefined] = high[~is_undefined][-1] if not is_undefined.all() else 1.0
     median = int(numbers[half[0]]) if len(half) else None
     return FirstBroken(
-        dialogs=len(dialogs),
+        dialogs=len(break_turns) + len(end_turns),
         broken=len(break_turns),
         median_turn=median,
         turns=tuple(map(int, numbers)),

@@ -248,21 +248,25 @@ async def _find_model(client: AsyncOpenAI, endpoint: Endpoint) -> str:
         raise failure_of(error, endpoint) from None
     if len(names) == 1:
         return names[0]
-    url = endpoint.url
     if names:
         raise ModelError(
-            f"{url} has {len(names)} models ({list_models(names, endpoint)}); name the one to use"
-            " (model= in Python, or `--endpoint-model`).",
+            f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); name the one"
+            " to use (model= in Python, or `--endpoint-model`).",
             option="model",
         )
+    raise _no_model(endpoint.url, answer)
+
+
+def _no_model(url: str, answer: str) -> ModelError:
+    """The error for a server that lists no model; `answer` says how it answers instead."""
     if urlsplit(url).path.rstrip("/").endswith("/v1"):
-        raise ModelError(
+        return ModelError(
             f"{url}/models {answer}; name the model to use (model= in Python, or"
             " `--endpoint-model`).",
             option="model",
         )
     base = urlsplit(url)._replace(path="/v1").geturl()
-    raise ModelError(
+    return ModelError(
         f"{url}/models {answer}; give {base} if that is the endpoint's address, or name the model"
         " to use (model= in Python, or `--endpoint-model`).",
         option="model",
