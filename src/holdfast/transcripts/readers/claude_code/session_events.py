@@ -287,7 +287,7 @@ def _is_marked_as_program(line: SessionLine) -> bool:
 
 
 def _expanded_command(command: str, text: str) -> str:
-    """Returns the text that a slash command stands for, with its arguments if the text lacks them."""
+    """Returns the text that a slash command stands for, and its arguments if they are not in it."""
     arguments = element_text(command, "command-args")
     return text if not arguments or arguments in text else f"{text} {arguments}"
 
