@@ -131,6 +131,8 @@ def test_only_the_lines_of_one_file_are_a_log_of_requests(tmp_path):
     logs = read_logs(tmp_path / "log.jsonl")
     assert len(logs.dialogs) == 1
     assert "log.jsonl: a log of requests; left out 1 dialog" in logs.problems[0]
+    run = scan_logs([tmp_path / "log.jsonl"], _short_suite(tmp_path), tmp_path / "run")
+    assert [len(record.turns) for record in run.dialogs] == [2]
 
 
 def _archive(path) -> None:

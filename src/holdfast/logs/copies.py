@@ -30,6 +30,7 @@ class TurnEvents:
 
     Args:
         source: the source of the dialog.
+        turns: () if no event of the dialog has an id.
         digests: a digest of the dialog up to the end of each turn, where it may be one of several
             requests of a longer dialog; () for other formats.
     """
@@ -91,7 +92,7 @@ def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
             problems.append(_copies_problem(dialog, len(copies), dialogs[first].source))
     for file, numbers in _requests_by_file(dialogs).items():
         for number in numbers:
-            copied[number] = frozenset(range(len(dialogs[number].turns)))
+            copied[number] = frozenset(range(len(dialogs[number].digests)))
         contained = count_of(len(numbers), "dialog")
         problems.append(
             f"{file}: a log of requests; left out {contained} with which longer ones begin"
