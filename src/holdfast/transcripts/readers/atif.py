@@ -16,9 +16,10 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import kinds_without_text, read_call, text_of
+from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, Located, Unread
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

@@ -23,14 +23,8 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
-from holdfast.transcripts.content_blocks import (
-    ContentBlock,
-    TextBlock,
-    ToolResult,
-    UnreadPart,
-    blocks_of,
-    text_of,
-)
+from holdfast.transcripts.content_blocks import blocks_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.injected import remove_elements
 from holdfast.transcripts.json_fields import (
     at,
@@ -39,6 +33,7 @@ from holdfast.transcripts.json_fields import (
     require_field,
     require_object,
 )
+from holdfast.transcripts.part_blocks import ContentBlock, TextBlock, ToolResult, UnreadPart
 from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,

@@ -17,7 +17,7 @@ from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import CALL_TYPES, id_of, text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.json_fields import at, require_object
 from holdfast.transcripts.reader import (
     Format,
@@ -38,6 +38,7 @@ from holdfast.transcripts.readers.codex_user_messages import (
     events_of_user_message,
     without_whitespace,
 )
+from holdfast.transcripts.tools import CALL_TYPES, id_of
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
-from holdfast.transcripts.content_blocks import kinds_without_text, read_call, text_of
+from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.json_fields import (
     at,
     list_or_empty,
@@ -31,6 +31,7 @@ from holdfast.transcripts.reader import (
     separate_objects,
     unknown_lines,
 )
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

@@ -20,7 +20,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.content_blocks import read_call, text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.json_fields import (
     at,
     decode_json,
@@ -35,6 +35,7 @@ from holdfast.transcripts.readers.cursor_composers import (
     read_context_alone,
     read_tabs,
 )
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

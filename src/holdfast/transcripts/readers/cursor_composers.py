@@ -21,7 +21,6 @@ from holdfast.errors import shortened
 from holdfast.measures.agent_acts.agent_tools import script_of
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.content_blocks import read_call
 from holdfast.transcripts.injected import element_text, remove_elements
 from holdfast.transcripts.json_fields import (
     at,
@@ -31,6 +30,7 @@ from holdfast.transcripts.json_fields import (
     require_object,
 )
 from holdfast.transcripts.reader import Unread
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

@@ -24,7 +24,7 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.injected import elements_in, remove_elements
 from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects

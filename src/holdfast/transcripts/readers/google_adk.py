@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.json_fields import at, list_or_empty, require_object
+from holdfast.transcripts.content_texts import text_of
+from holdfast.transcripts.json_fields import at, first_of, list_or_empty, require_object
 from holdfast.transcripts.reader import Format, Located, Unread, file_of
 from holdfast.transcripts.transcript import (
     Event,

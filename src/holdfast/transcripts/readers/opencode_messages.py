@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
-from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.json_fields import (
     at,
     optional_list,

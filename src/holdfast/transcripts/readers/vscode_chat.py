@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
-from holdfast.transcripts.content_blocks import first_of, read_call
 from holdfast.transcripts.json_fields import (
     at,
+    first_of,
     list_or_empty,
     optional_list,
     require_field,
@@ -25,6 +25,7 @@ from holdfast.transcripts.json_fields import (
 )
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
 from holdfast.transcripts.readers.vscode_change_log import INITIAL, logs_by_session, replay
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
