@@ -34,7 +34,7 @@ from holdfast.files import (
     text_lines,
     unpack_zstandard,
 )
-from holdfast.transcripts.databases import read_database
+from holdfast.transcripts.databases.reading import read_database
 from holdfast.transcripts.finding import TAR_SUFFIXES, is_json_log, is_unread_in_archives
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
 from holdfast.transcripts.parsing import (

@@ -57,6 +57,11 @@ def kinds_without_text(content: Any) -> tuple[str, ...]:
 
 
 def parts_of(content: Any) -> list[Any]:
+    """Returns the parts of a content; a text is one.
+
+    Raises:
+        Malformed: it is neither text nor a list of parts.
+    """
     if content is None:
         return []
     if isinstance(content, list):
@@ -81,6 +86,7 @@ def text_of_part(part: Any) -> str | None:
 
 
 def type_of_part(part: Mapping[str, Any]) -> Any:
+    """Returns the type of a part; None if it has no type."""
     nested = part.get("message_content")  # OpenInference
     return at(nested, "type") if isinstance(nested, Mapping) else part.get("type")
 

@@ -4,7 +4,7 @@ In `state.vscdb`, a dialog ("composer") has the messages that Cursor shows ("bub
 the context of the agent as well: the same messages with the system prompt and what Cursor added to
 them. The context is read if it has all messages and calls that are shown.
 
-A value, shortened, as `transcripts/cursor_databases.py` puts it together:
+A value, shortened, as `databases/cursor.py` puts it together:
 
     {"composerData": {"fullConversationHeadersOnly": [{"bubbleId": "b1"}]},
      "bubbles": {"b1": {"type": 1, "text": "Hi"}},
@@ -53,7 +53,7 @@ _INJECTED = (
 
 @dataclass(frozen=True)
 class AgentContext:
-    """The context of an agent, put together from its state (transcripts/cursor_databases.py).
+    """The context of an agent, put together from its state (databases/cursor_state.py).
 
     Args:
         messages: those that the database has.
