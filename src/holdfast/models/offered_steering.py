@@ -1,7 +1,9 @@
 """The steering that a server offers at `GET /v1/steering`, as it is written and read.
 
-'{"methods": [{"name": "boost"}, ...], "spelling": "holdfast", ...}'     as a `SteeringAnswer`
--> OfferedSteering(wire_format="holdfast", methods=("boost", ...), ...)  as a client uses it
+For example:
+
+    '{"methods": [{"name": "boost"}, ...], "spelling": "holdfast", ...}'     as a `SteeringAnswer`
+    -> OfferedSteering(wire_format="holdfast", methods=("boost", ...), ...)  as a client uses it
 """
 
 from __future__ import annotations

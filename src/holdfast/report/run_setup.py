@@ -1,8 +1,10 @@
 """How a drift run was made, and the commands that continue from it.
 
-holdfast drift --model smollm2 --conversations 8
--> RunSetup.extended_to(20):   holdfast drift --model smollm2 --conversations 20
-   RunSetup.check():           holdfast check starter --model smollm2 --min-stability 0.9
+For example:
+
+    holdfast drift --model smollm2 --conversations 8
+    -> RunSetup.extended_to(20):   holdfast drift --model smollm2 --conversations 20
+       RunSetup.check():           holdfast check starter --model smollm2 --min-stability 0.9
 """
 
 import shlex

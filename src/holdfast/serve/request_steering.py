@@ -1,7 +1,9 @@
 """Chooses the methods of a request, and reports them in its answer.
 
-"steering": "boost:factor=2"  -> its methods; refused if there is no text to steer towards
-no "steering"                 -> the server's default; none, with the reason, if there is none
+For example:
+
+    "steering": "boost:factor=2"  -> its methods; refused if there is no text to steer towards
+    no "steering"                 -> the server's default; none, with the reason, if there is none
 """
 
 from collections.abc import Sequence

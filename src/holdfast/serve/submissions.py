@@ -1,7 +1,9 @@
 """Turns request bodies into engine requests, with their sampling and steering.
 
-{"messages": [...], "n": 2, "seed": 7}
--> Submission(requests=(Request(seed=7), Request(seed=8)), steering=Steering(methods=()))
+For example:
+
+    {"messages": [...], "n": 2, "seed": 7}
+    -> Submission(requests=(Request(seed=7), Request(seed=8)), steering=Steering(methods=()))
 """
 
 import secrets

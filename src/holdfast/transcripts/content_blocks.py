@@ -1,7 +1,9 @@
 """Reads the content of a message into blocks: its texts, tool calls and tool results.
 
-[{"type": "text", "text": "Let me look."}, {"type": "tool_use", "name": "ls", "input": {}}]
--> TextBlock("Let me look."), ToolCall("ls", {})
+For example:
+
+    [{"type": "text", "text": "Let me look."}, {"type": "tool_use", "name": "ls", "input": {}}]
+    -> TextBlock("Let me look."), ToolCall("ls", {})
 """
 
 from collections.abc import Iterator, Mapping

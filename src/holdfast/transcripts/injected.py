@@ -1,7 +1,9 @@
 """Text that a coding agent adds to the user's messages, and nobody said: reminders, notifications.
 
-"<system-reminder>...</system-reminder>Hi" -> remove_elements -> "Hi"
-                                           -> elements_in     -> "..."
+For example:
+
+    "<system-reminder>...</system-reminder>Hi" -> remove_elements -> "Hi"
+                                               -> elements_in     -> "..."
 """
 
 import re

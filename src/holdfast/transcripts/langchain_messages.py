@@ -1,8 +1,10 @@
 """Gives a role to a message of LangChain, which names its class or type in place of one.
 
-{"type": "human", "data": {"content": "Hi"}}
-{"type": "constructor", "id": [..., "HumanMessage"], "kwargs": {"content": "Hi"}}
--> {"role": "human", "content": "Hi"} and {"role": "HumanMessage", "content": "Hi"}
+For example:
+
+    {"type": "human", "data": {"content": "Hi"}}
+    {"type": "constructor", "id": [..., "HumanMessage"], "kwargs": {"content": "Hi"}}
+    -> {"role": "human", "content": "Hi"} and {"role": "HumanMessage", "content": "Hi"}
 """
 
 import re

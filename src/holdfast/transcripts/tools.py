@@ -1,8 +1,10 @@
 """Reads tools and the calls of them, in the form of any API.
 
-{"name": "ls", "input": {}, "id": "1"}                        a call of Anthropic's API
-{"type": "function", "function": {"name": "ls", "arguments": "{}"}, "id": "1"}     of OpenAI's
--> ToolCall("ls", {}, "1")
+For example:
+
+    {"name": "ls", "input": {}, "id": "1"}                        a call of Anthropic's API
+    {"type": "function", "function": {"name": "ls", "arguments": "{}"}, "id": "1"}     of OpenAI's
+    -> ToolCall("ls", {}, "1")
 """
 
 import json

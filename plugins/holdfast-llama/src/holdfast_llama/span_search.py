@@ -1,7 +1,9 @@
 """Finds the span of a block in the prompts that its code forwards.
 
-[{"role": "system", "content": "Be brief."}, ...]  -> the tokens of "Be brief." in each prompt
-[(0, 12)]                                         -> the first 12 tokens of each prompt
+For example:
+
+    [{"role": "system", "content": "Be brief."}, ...]  -> the tokens of "Be brief." in each prompt
+    [(0, 12)]                                         -> the first 12 tokens of each prompt
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The messages of opencode's sessions, in the form of version 1.
 
-{"info": {"role": "user"}, "parts": [{"type": "text", "text": "Hi"}]}
--> SessionMessage(events=[Event(MESSAGE, "Hi", "user")])
+For example:
+
+    {"info": {"role": "user"}, "parts": [{"type": "text", "text": "Hi"}]}
+    -> SessionMessage(events=[Event(MESSAGE, "Hi", "user")])
 """
 
 import hashlib

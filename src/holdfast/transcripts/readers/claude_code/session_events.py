@@ -1,7 +1,9 @@
 """The events in the lines of a session: who wrote a message, and when it left the context.
 
-{"type": "user", "message": {"content": "<system-reminder>...</system-reminder>Hi"}}
--> Event(MESSAGE, "Hi", "user")
+For example:
+
+    {"type": "user", "message": {"content": "<system-reminder>...</system-reminder>Hi"}}
+    -> Event(MESSAGE, "Hi", "user")
 """
 
 import hashlib
