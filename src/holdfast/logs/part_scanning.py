@@ -48,12 +48,8 @@ from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.file_parts import FilePart, contents_of, dialogs_before
 from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.reader import Unread
-from holdfast.transcripts.reading import (
-    NotByItself,
-    count_unread_parts,
-    read_values,
-    unread_parts_sentence,
-)
+from holdfast.transcripts.reading import count_unread_parts, unread_parts_sentence
+from holdfast.transcripts.value_reading import NotByItself, read_values
 
 # --- One part
 
@@ -148,7 +144,7 @@ def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
     except NotByItself:
         return ScannedPart(path, is_refused=True)
     except UsageError as error:
-        if part.only:
+        if part.line_format:
             return ScannedPart(path, is_refused=True)
         if part.log.is_named:
             raise
@@ -163,7 +159,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
     dialogs: list[ScannedDialog] = []
     contents = contents_of(part)
     recent = RecentTranscripts(partial(dialogs_before, part))
-    for transcript in read_values(part.log.path, contents, scan.form, part.only):
+    for transcript in read_values(part.log.path, contents, scan.form, part.line_format):
         if isinstance(transcript, Unread):
             unread.append(transcript)
             continue
