@@ -208,7 +208,7 @@ class _RuleInDialog:
         last = self._last_statement(sightings)
         orders = [
             order
-            for order in self._orders.before_breach(turn, context.position)
+            for order in self._orders.before_breach(turn, context.end)
             if context.shows(order.position) and (last is None or order.is_after(last))
         ]
         if not orders:
@@ -281,7 +281,7 @@ class _RuleInDialog:
 
     def _never_sent_cause(self, context: Context) -> BreachCause:
         prompts = bisect_left(self._searched.prompts, context.start)
-        count = context.position - context.start + prompts
+        count = context.end - context.start + prompts
         why = f"none of the {count} events before it, the system prompt included, states the rule"
         return BreachCause(cause="never_sent", why=why)
 
