@@ -154,7 +154,7 @@ def test_a_device_is_written_to():
 OTHER_WRITERS = {
     "records": "a run's lines are appended",
     "coding_agents/session_state.py": "a new file, by its descriptor",
-    "logs/turn_labels.py": "labels are appended as they are given",
+    "logs/label_file.py": "labels are appended as they are given",
     "logs/part_scanning.py": "a scratch file",
     "models/install.py": "downloads, which may be resumed",
     "proxy/relay.py": "chats are appended as they end",

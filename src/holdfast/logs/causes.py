@@ -18,8 +18,9 @@ from typing import Literal, NamedTuple
 from holdfast.drift.cases import Case, Rule, text_of
 from holdfast.errors import cut
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
+from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
-from holdfast.logs.rule_sightings import CounterOrders, SearchedTranscript, Sighting, breaking_call
+from holdfast.logs.rule_sightings import SearchedTranscript, Sighting, breaking_call
 from holdfast.measures.agent_acts.agent_tools import script_of
 from holdfast.measures.wording.orders import Passage
 from holdfast.measures.wording.rule_text import RuleText
