@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 
-from holdfast.analysis.adherence import adherence, read_scores
+from holdfast.analysis.adherence import adherence
 from holdfast.analysis.rule_context import context_effects
+from holdfast.analysis.rule_scores import read_scores
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError

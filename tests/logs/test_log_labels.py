@@ -10,7 +10,7 @@ import pytest
 from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 
 from holdfast.analysis import measure_tests
-from holdfast.analysis.adherence import label_of
+from holdfast.analysis.rule_scores import label_of
 from holdfast.cli import main
 from holdfast.cli.logs.log_labels import label_turns
 from holdfast.drift import load_suite

@@ -18,7 +18,8 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimate_rows import MIN_UNITS, category_rows, prompt_rows, row_of
+from holdfast.analysis.estimate_rows import MIN_UNITS, category_rows, row_of
+from holdfast.analysis.prompt_rows import prompt_rows
 from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (

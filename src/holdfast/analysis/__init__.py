@@ -12,7 +12,8 @@ Used by all commands
 `holdfast drift`
   drift_results.py     all results of a run, from which the title, the page and summary.json follow
   series.py            its scores as matrices [conversation, round], one series per method
-  estimate_rows.py     its tables: rows by method, measure, category, rule or prompt
+  estimate_rows.py     its tables: rows by method, measure, category or rule; prompt_rows.py: by
+                       prompt
   row_differences.py   their differences from the method without steering
   outcome.py           the outcome that its title states
   accuracy.py          the shares of replies and of instructions that are followed
@@ -33,11 +34,13 @@ Used by all commands
   comparison_limits.py what is not compared
 
 `holdfast map`
-  loss_map.py          which kinds of rules are lost; loss_map_file.py: loss_map.json
+  loss_map.py          which kinds of rules are lost; loss_rows.py: its rows; loss_map_file.py:
+                       loss_map.json
   recalled_rules.py    rules that the model can state, and breaks
 
 `holdfast logs`
-  adherence.py         how well each rule is kept, and until when
+  adherence.py         how well each rule is kept; rule_scores.py: its scores; first_breaks.py:
+                       until when
   rule_context.py      why rules were broken, and adherence by what was in the context
 
 `holdfast calibrate`

@@ -18,16 +18,11 @@ from holdfast.analysis.collapse import count_turns, without_collapsed
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
-from holdfast.analysis.estimate_rows import (
-    EstimateRow,
-    category_rows,
-    prompt_rows,
-    row_of,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import EstimateRow, category_rows, row_of, rule_rows
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
+from holdfast.analysis.prompt_rows import prompt_rows
 from holdfast.analysis.row_differences import RowDifference, difference, rule_differences
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.series import KINDS, MEASURED, Series

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.adherence import label_of
+from holdfast.analysis.rule_scores import label_of
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.logs.label_file import LabelFile, LabelKey
 from holdfast.logs.label_sampling import source_of

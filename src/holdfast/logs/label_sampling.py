@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.adherence import label_of
+from holdfast.analysis.rule_scores import label_of
 from holdfast.drift.cases import Suite, text_of
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogSource

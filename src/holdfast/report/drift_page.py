@@ -5,14 +5,8 @@ from typing import Any, NamedTuple
 
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimate_rows import (
-    MIN_UNITS,
-    EstimateRow,
-    category_rows,
-    prompt_rows,
-    row_of,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import MIN_UNITS, EstimateRow, category_rows, row_of, rule_rows
+from holdfast.analysis.prompt_rows import prompt_rows
 from holdfast.analysis.row_differences import (
     RowDifference,
     baseline_of,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.adherence import label_of
 from holdfast.analysis.rule_context import count_causes
+from holdfast.analysis.rule_scores import label_of
 from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.analysis.adherence import label_of
 from holdfast.analysis.rule_context import count_causes
+from holdfast.analysis.rule_scores import label_of
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
