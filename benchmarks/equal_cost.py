@@ -44,7 +44,8 @@ from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.analysis.calibration_results import Calibration, Candidate, read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.resampling import resample_means
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.records import read_run

@@ -10,7 +10,8 @@ import pytest
 from synthetic_run import conversation_of
 
 from holdfast.analysis.adherence import _change
-from holdfast.analysis.calibration_results import Calibration, _candidate, _Setting
+from holdfast.analysis.calibration_reading import _candidate, _Setting
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.estimate_rows import row_of

@@ -19,7 +19,7 @@ from tiny import model
 
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
-from holdfast.analysis.calibration_results import half_of, read_calibration
+from holdfast.analysis.calibration_reading import half_of, read_calibration
 from holdfast.analysis.choosing import calibrated_settings, pick, write_method_file
 from holdfast.drift.cases import CATEGORIES
 from holdfast.drift.pairing import draw_pairing

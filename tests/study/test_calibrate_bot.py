@@ -14,7 +14,7 @@ from shop import run_with_baseline
 from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
-from holdfast.analysis.calibration_results import read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
 from holdfast.analysis.calibration_size import sizes_needed, times_needed
 from holdfast.analysis.choosing import pick
 from holdfast.drift.cases import Persona

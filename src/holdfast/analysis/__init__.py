@@ -44,7 +44,8 @@ Used by all commands
   rule_context.py      why rules were broken, and adherence by what was in the context
 
 `holdfast calibrate`
-  calibration_results.py the scores of each setting: stability, capability, broken replies
+  calibration_results.py the scores of each setting: stability, capability, broken replies;
+                       calibration_reading.py reads them
   choosing.py          their gains and costs, and which of them to take
   calibration_size.py  how large a calibration has to be to decide
 

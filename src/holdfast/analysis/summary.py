@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.accuracy import accuracy_of
-from holdfast.analysis.calibration_results import FOLDERS, Calibration
+from holdfast.analysis.calibration_reading import FOLDERS
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.choosing import calibrated_settings
 from holdfast.analysis.collapse import count_turns, without_collapsed
 from holdfast.analysis.context_summary_effect import context_summary_effect

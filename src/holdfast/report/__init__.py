@@ -24,8 +24,8 @@ The other commands:
 check              check_sentences, check_details, check_section, check_junit
 compare            compare_sentences, compare_tables, compare_page
 map                loss_map_tables
-logs               logs_sentences, logs_table, logs_causes, logs_page with logs_strips; logs_junit
-                   and logs_export write files; log_formats lists the formats
+logs               logs_sentences, logs_words, logs_table, logs_causes, logs_page with logs_strips;
+                   logs_junit and logs_export write files; log_formats lists the formats
 suite test         measure_tests_table
 calibrate          calibration_sentences, calibration_table, calibration_figures,
                    calibration_page

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from holdfast.analysis.calibration_results import FOLDERS, Calibration
+from holdfast.analysis.calibration_reading import FOLDERS
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.choosing import Pick
 from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import read_series

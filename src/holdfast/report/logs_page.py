@@ -21,8 +21,6 @@ from holdfast.report.logs_sentences import (
     LoggedRules,
     headline,
     lines_below_headline,
-    rule_id,
-    rule_words,
     unscored_notes,
     worst_first,
 )
@@ -34,6 +32,7 @@ from holdfast.report.logs_table import (
     verdict_cell,
     verdict_head,
 )
+from holdfast.report.logs_words import rule_id, rule_words
 from holdfast.report.page import render_study
 from holdfast.report.wording import plain, signed
 

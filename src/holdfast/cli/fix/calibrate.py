@@ -7,7 +7,8 @@ from typing import Annotated
 
 from holdfast import drift
 from holdfast.analysis import summary
-from holdfast.analysis.calibration_results import Calibration, read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.calibration_size import LargerSizes, budget_shown, sizes_needed, times_needed
 from holdfast.analysis.choosing import Pick, pick, write_method_file
 from holdfast.analysis.verdicts import MIN_SAMPLES
