@@ -26,18 +26,11 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
+from holdfast.generation.key_layers import CacheLayer, WindowLayer
 from holdfast.generation.saved_kv import SavedLayerKV
-from holdfast.generation.slot_layers import (
-    CacheLayer,
-    LayerColumns,
-    SlotPass,
-    SlotState,
-    Sources,
-    StateLayer,
-    States,
-    WindowLayer,
-    layers_like,
-)
+from holdfast.generation.slot_layers import layers_like
+from holdfast.generation.slot_state import LayerColumns, SlotPass, SlotState, Sources, States
+from holdfast.generation.state_layers import StateLayer
 
 
 @dataclass(frozen=True)
