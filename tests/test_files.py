@@ -15,7 +15,7 @@ import holdfast
 from holdfast import files
 from holdfast.errors import AnotherRun, RecordsError, UsageError
 from holdfast.files import FULL, read_text, short_path, write_whole
-from holdfast.methods.heads import write_heads
+from holdfast.methods.head_specs import write_heads
 from holdfast.papers.findings import publish
 from holdfast.records.traces import TurnTrace, write_traces
 from holdfast.report.figures import save
