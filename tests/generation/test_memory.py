@@ -21,13 +21,7 @@ from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.generation import (
-    decoder,
-    key_layers,
-    mapped_memory,
-    memory,
-    transformers_runner,
-)
+from holdfast.generation import decoder, key_layers, mapped_memory, memory, transformers_runner
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.saved_kv import CachedPrefix, SavedLayerKV

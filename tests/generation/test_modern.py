@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cache_kinds import (
-    EXPERTS,
-    FAMILIES,
-    KINDS,
-    STATES,
-    double,
-)
+from cache_kinds import EXPERTS, FAMILIES, KINDS, STATES, double
 from fast_set import only_fast
 from tiny import GPTJ, chat, model
 from transformers import AutoModelForCausalLM

@@ -16,10 +16,7 @@ import numpy as np
 from holdfast.analysis.broken_replies import broken_share
 from holdfast.analysis.calibration_results import LETTERS, Calibration, Candidate, SweepName
 from holdfast.analysis.series import NO_FIX, Series, read_series
-from holdfast.analysis.statistics import (
-    row_means,
-    shared_means,
-)
+from holdfast.analysis.statistics import row_means, shared_means
 from holdfast.errors import RecordsError, option
 from holdfast.records import CapabilityConversation, Run, read_run
 from holdfast.records.identity import CalibrationIdentity

@@ -8,13 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.analysis.resampling import Limits
-from holdfast.analysis.statistics import (
-    NOTHING,
-    Estimate,
-    estimate,
-    paired_difference,
-    row_means,
-)
+from holdfast.analysis.statistics import NOTHING, Estimate, estimate, paired_difference, row_means
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, too_few, within
 from holdfast.records.identity import CalibrationIdentity
 

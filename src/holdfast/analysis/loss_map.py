@@ -25,9 +25,7 @@ from holdfast.analysis.loss_rows import (
     select_rules,
 )
 from holdfast.analysis.series import Series, read_pooled_series
-from holdfast.analysis.statistics import (
-    means_over_probes,
-)
+from holdfast.analysis.statistics import means_over_probes
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import Polarity
 from holdfast.plurals import from_to

@@ -45,13 +45,7 @@ from holdfast.records.drift_summary import (
 )
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.logs_summary import CauseCounts, LoggedRule, LogsResult
-from holdfast.records.run_summary import (
-    NAME,
-    CapabilityResult,
-    ProfileSummary,
-    Summary,
-    TaskResult,
-)
+from holdfast.records.run_summary import NAME, CapabilityResult, ProfileSummary, Summary, TaskResult
 
 MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order
 DIALOGS = "dialogs"  # the folder of a geometry

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import (
-    CacheLayerMixin,
-    DynamicLayer,
-    LinearAttentionCacheLayerMixin,
-)
+from transformers.cache_utils import CacheLayerMixin, DynamicLayer, LinearAttentionCacheLayerMixin
 
 from holdfast.generation.mapped_memory import can_map, discard_pages, map_zeros
 from holdfast.generation.slot_state import LayerColumns, SlotState, States

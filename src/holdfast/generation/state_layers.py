@@ -10,10 +10,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import (
-    LinearAttentionCacheLayerMixin,
-    LinearAttentionLayer,
-)
+from transformers.cache_utils import LinearAttentionCacheLayerMixin, LinearAttentionLayer
 
 from holdfast.generation.key_layers import KeyLayer
 from holdfast.generation.slot_state import SlotState, States

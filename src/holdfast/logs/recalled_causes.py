@@ -31,14 +31,7 @@ from holdfast.measures.wording.rule_text import RuleText
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
-from holdfast.records import (
-    LogDialog,
-    LogProbe,
-    Run,
-    append_line,
-    cut_torn_line,
-    read_notes,
-)
+from holdfast.records import LogDialog, LogProbe, Run, append_line, cut_torn_line, read_notes
 from holdfast.records.cause_records import RecallAnswer
 from holdfast.seeds import seed_of
 

@@ -15,14 +15,7 @@ from holdfast.chat.messages import Messages
 from holdfast.errors import ModelError
 from holdfast.generation.memory import memory_of_this_process
 from holdfast.generation.transformers_runner import TransformersRunner
-from holdfast.methods import (
-    Ability,
-    Method,
-    Methods,
-    Shape,
-    compile_methods,
-    read_methods,
-)
+from holdfast.methods import Ability, Method, Methods, Shape, compile_methods, read_methods
 from holdfast.models.capabilities import LOCAL_ABILITIES, check_requirements
 from holdfast.models.event_loop import run_sync
 from holdfast.models.fingerprint import Fingerprint

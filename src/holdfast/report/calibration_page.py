@@ -17,10 +17,7 @@ from holdfast.report.calibration_table import (
     unprompted_lines,
 )
 from holdfast.report.page import Table, pictures, render_study
-from holdfast.report.wording import (
-    plain,
-    signed,
-)
+from holdfast.report.wording import plain, signed
 
 
 def calibration_page(calibration: Calibration, choice: Pick, folder: Path, step: str) -> str:

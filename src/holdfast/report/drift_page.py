@@ -22,11 +22,7 @@ from holdfast.records.drift_summary import PromptSummary
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.judge_records import read_agreements
 from holdfast.report import charts, series_charts
-from holdfast.report.check_section import (
-    check_headline,
-    check_lines,
-    check_sections,
-)
+from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse_section import collapse_lines, collapse_section
 from holdfast.report.context_section import survival_lines, survival_table, truncation_lines
 from holdfast.report.conversations import pack, script_chunks, script_json

@@ -11,12 +11,7 @@ from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
 from holdfast.records.logs_summary import LoggedRule
-from holdfast.report.logs_causes import (
-    BreachReason,
-    breach_reason,
-    causes_of_rule,
-    causes_section,
-)
+from holdfast.report.logs_causes import BreachReason, breach_reason, causes_of_rule, causes_section
 from holdfast.report.logs_sentences import (
     LoggedRules,
     headline,

@@ -23,13 +23,7 @@ from holdfast.errors import option, shortened
 from holdfast.generation.sampling import PENALTIES, TEMPERATURES
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.serve.body_model import Body, ignored, unsupported
-from holdfast.serve.body_parts import (
-    ChatMessage,
-    FunctionTool,
-    Name,
-    NamedTool,
-    ResponseFormat,
-)
+from holdfast.serve.body_parts import ChatMessage, FunctionTool, Name, NamedTool, ResponseFormat
 from holdfast.serve.refusals import refused_field
 from holdfast.validation.pydantic_errors import as_json
 

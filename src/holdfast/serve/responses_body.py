@@ -10,13 +10,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from holdfast.errors import shortened
 from holdfast.generation.sampling import TEMPERATURES
-from holdfast.serve.bodies import (
-    MAX_SPEC,
-    MAX_TOOLS,
-    ChatBody,
-    ChatFields,
-    Seed,
-)
+from holdfast.serve.bodies import MAX_SPEC, MAX_TOOLS, ChatBody, ChatFields, Seed
 from holdfast.serve.body_model import (
     Body,
     check_arguments,

@@ -35,13 +35,7 @@ from holdfast.transcripts.tools import (
     read_wrapped_call,
     separate_calls,
 )
-from holdfast.transcripts.transcript import (
-    Event,
-    EventKind,
-    Malformed,
-    message_events,
-    with_unread,
-)
+from holdfast.transcripts.transcript import Event, EventKind, Malformed, message_events, with_unread
 from holdfast.validation.json_values import fields_of, text_or_empty
 
 # the roles of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored

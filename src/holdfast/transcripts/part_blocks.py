@@ -22,10 +22,7 @@ from holdfast.transcripts.content_texts import (
     type_of_part,
 )
 from holdfast.transcripts.json_fields import at, first_of
-from holdfast.transcripts.refused_calls import (
-    is_refusal_by_claude_code,
-    is_refusal_by_framework,
-)
+from holdfast.transcripts.refused_calls import is_refusal_by_claude_code, is_refusal_by_framework
 from holdfast.transcripts.tools import CALL_BLOCK_TYPES, id_of, read_call
 from holdfast.validation.json_values import fields_of
 

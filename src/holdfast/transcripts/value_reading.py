@@ -16,14 +16,7 @@ from typing import NamedTuple
 from holdfast.errors import shortened
 from holdfast.transcripts.formats import FORMATS, can_read_as, format_of
 from holdfast.transcripts.parsing import is_bookkeeping_event
-from holdfast.transcripts.reader import (
-    Format,
-    Located,
-    Markdown,
-    Unread,
-    Values,
-    unknown_lines,
-)
+from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, unknown_lines
 from holdfast.transcripts.transcript import Transcript
 from holdfast.validation.json_values import fields_of
 

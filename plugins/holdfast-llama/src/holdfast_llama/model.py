@@ -12,14 +12,7 @@ import torch
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.memory import memory_of_this_process
-from holdfast.methods import (
-    Ability,
-    Method,
-    Shape,
-    compile_methods,
-    read_methods,
-    spec_of,
-)
+from holdfast.methods import Ability, Method, Shape, compile_methods, read_methods, spec_of
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import find_source
 from holdfast.models.gguf_tokenizer import read_tokenizer

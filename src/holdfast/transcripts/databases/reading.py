@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import UsageError
 from holdfast.transcripts.databases.adk import adk_sessions
 from holdfast.transcripts.databases.agents_sdk import agents_sdk_sessions
-from holdfast.transcripts.databases.cursor import (
-    cursor_agent_dialog,
-    cursor_chats,
-    cursor_dialogs,
-)
+from holdfast.transcripts.databases.cursor import cursor_agent_dialog, cursor_chats, cursor_dialogs
 from holdfast.transcripts.databases.goose import goose_sessions
 from holdfast.transcripts.databases.opencode import opencode_sessions
 from holdfast.transcripts.databases.tables import columns

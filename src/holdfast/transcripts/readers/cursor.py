@@ -21,12 +21,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_texts import text_of
-from holdfast.transcripts.json_fields import (
-    at,
-    decode_json,
-    list_or_empty,
-    require_object,
-)
+from holdfast.transcripts.json_fields import at, decode_json, list_or_empty, require_object
 from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, file_of
 from holdfast.transcripts.readers.cursor_composers import (
     context_in,

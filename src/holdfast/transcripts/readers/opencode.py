@@ -16,11 +16,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
-from holdfast.transcripts.json_fields import (
-    at,
-    decode_json,
-    optional_list,
-)
+from holdfast.transcripts.json_fields import at, decode_json, optional_list
 from holdfast.transcripts.reader import Format, Unread, Values
 from holdfast.transcripts.readers.opencode_messages import SessionMessage, read_session_messages
 from holdfast.transcripts.readers.opencode_v2 import convert_to_version_1, is_of_version_2

@@ -16,12 +16,7 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.content_texts import text_of
-from holdfast.transcripts.json_fields import (
-    at,
-    optional_list,
-    require_field,
-    require_object,
-)
+from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

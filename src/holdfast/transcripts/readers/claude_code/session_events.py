@@ -16,26 +16,12 @@ from itertools import chain, pairwise
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, elements_in, remove_elements
-from holdfast.transcripts.json_fields import (
-    at,
-    list_or_empty,
-    require_field,
-    require_object,
-)
+from holdfast.transcripts.json_fields import at, list_or_empty, require_field, require_object
 from holdfast.transcripts.reader import Unread
 from holdfast.transcripts.readers.claude_code.attachments import INJECTED, events_of_attachment
-from holdfast.transcripts.readers.claude_code.session_lines import (
-    MICRO_BOUNDARY,
-    SessionLine,
-)
+from holdfast.transcripts.readers.claude_code.session_lines import MICRO_BOUNDARY, SessionLine
 from holdfast.transcripts.readers.claude_code.session_tree import SessionTree
-from holdfast.transcripts.transcript import (
-    Event,
-    EventKind,
-    Malformed,
-    WorkingFolder,
-    with_unread,
-)
+from holdfast.transcripts.transcript import Event, EventKind, Malformed, WorkingFolder, with_unread
 
 _REMINDERS = ("system-reminder", "user-prompt-submit-hook")  # which the model reads as orders
 _COMMAND = ("command-name", "command-message", "command-args", "command-contents")
