@@ -1,8 +1,6 @@
-"""Reads and scores log files part by part, with their records in scratch files, and joins them.
+"""Reads and scores a part of a log file, and writes its records to a scratch file.
 
     FilePart(july.jsonl, bytes 0 to 8,000,000)  -> scan_part  -> ScannedPart, its records on disk
-    the parts of july.jsonl                     -> join_parts -> one ScannedPart
-    all files                                   -> join_files -> ScoredLogs, without copied turns
 
 All that stays in memory of a dialog is where its record is, and the ids of its events.
 """
@@ -13,28 +11,19 @@ import pickle
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO
 
-from holdfast.drift.cases import Case, Suite
-from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, results_of
+from holdfast.drift.cases import Suite
+from holdfast.drift.probe_outcomes import results_of
 from holdfast.errors import UsageError
-from holdfast.files import digest_of
-from holdfast.logs.copies import TurnEvents, copies_in
+from holdfast.logs.copies import TurnEvents
 from holdfast.logs.dialogs import LoggedDialog, dialog_of
 from holdfast.logs.loaded_files import LoadedFile, with_loaded
-from holdfast.logs.log_reading import (
-    RecentTranscripts,
-    dialog_digest,
-    log_fingerprint,
-    no_dialog,
-    silence_problem,
-    turn_events,
-)
-from holdfast.logs.scored_logs import DialogToWrite, ScoredLogs
+from holdfast.logs.log_reading import RecentTranscripts, dialog_digest, silence_problem, turn_events
 from holdfast.logs.turn_scoring import (
     ScoredDialog,
     case_of,
@@ -42,16 +31,12 @@ from holdfast.logs.turn_scoring import (
     score_dialog,
     with_results,
 )
-from holdfast.records import LogDialog
 from holdfast.records.lines import to_content
 from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.file_parts import FilePart, contents_of, dialogs_before
-from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.reader import Unread
 from holdfast.transcripts.reading import count_unread_parts, unread_parts_sentence
 from holdfast.transcripts.value_reading import NotByItself, read_values
-
-# --- One part
 
 
 @dataclass(frozen=True)
@@ -218,118 +203,3 @@ def _content_of(scored: ScoredDialog) -> bytes:
     if scored.awaits_judge:
         return pickle.dumps(scored)
     return to_content(with_results(scored, results_of(scored.outcomes)))
-
-
-# --- The parts of a file, and all files
-
-
-def join_parts(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
-    """The parts of a file as one part; None if one of them cannot be read by itself."""
-    if any(part.is_refused for part in parts):
-        return None
-    if len(parts) == 1:
-        return parts[0]
-    unread = [unread for part in parts for unread in part.unread]
-    return ScannedPart(
-        log.path,
-        digest_of(log.path),
-        tuple(sorted(unread, key=lambda item: item.stage)),  # in the order of a file read at once
-        sum((Counter(part.unread_parts) for part in parts), Counter()),
-        tuple(sentence for part in parts for sentence in part.silent),
-        tuple(dialog for part in parts for dialog in part.dialogs),
-    )
-
-
-class _RecordStore:
-    """Reads records from scratch files. As the dialogs of a file come one after the other, the last
-    scratch file stays open.
-    """
-
-    def __init__(self) -> None:
-        self._path: Path | None = None
-        self._file: IO[bytes] | None = None
-
-    def read(self, dialog: ScannedDialog) -> bytes:
-        if self._file is None or dialog.records != self._path:
-            if self._file is not None:
-                self._file.close()
-            self._path = dialog.records
-            self._file = dialog.records.open("rb")
-        self._file.seek(dialog.start)
-        return self._file.read(dialog.size)
-
-
-def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan) -> ScoredLogs:
-    """The dialogs of files as scored logs, without turns that are copies of others.
-
-    Raises:
-        NoDialog: no file has a dialog.
-    """
-    problems = [problem for file in files for problem in file.problems]
-    dialogs = [dialog for file in files for dialog in file.dialogs]
-    if not dialogs:
-        raise no_dialog(paths, problems)
-    formats = Counter(dialog.format for dialog in dialogs)
-    copies = copies_in([dialog.events for dialog in dialogs])
-    store = _RecordStore()
-    count = 0
-    to_write: list[DialogToWrite] = []
-    for dialog, copied_turns in zip(dialogs, copies.turns, strict=True):
-        if len(copied_turns) == dialog.turns:  # another dialog has all of it
-            continue
-        count += 1
-        if dialog.case is not None:
-            case = scan.suite.cases[dialog.case]
-            to_write.append(_to_write(dialog, case, copied_turns, store))
-    return ScoredLogs(
-        to_write=to_write,
-        count=count,
-        formats=formats,
-        problems=(*problems, *copies.problems),
-        fingerprint=log_fingerprint(
-            (file.digest for file in files), formats, (dialog.digest for dialog in dialogs)
-        ),
-        loaded=tuple(file.name for file in scan.loaded),
-    )
-
-
-def _to_write(
-    dialog: ScannedDialog, case: Case, copied_turns: frozenset[int], store: _RecordStore
-) -> DialogToWrite:
-    """A dialog on the disk, without the turns at these positions, which are counted in others."""
-    return DialogToWrite(
-        case=case,
-        has_other_prompt=dialog.has_other_prompt,
-        reasoning_turns=len({*dialog.reasoning} - copied_turns),
-        refused_calls=sum(turn not in copied_turns for turn in dialog.refused),
-        scores=partial(_read_scores, store, dialog, copied_turns),
-    )
-
-
-def _read_scores(
-    store: _RecordStore, dialog: ScannedDialog, copied_turns: frozenset[int]
-) -> ScoredDialog | bytes:
-    """Reads a dialog's record without its copied turns and their scores."""
-    content = store.read(dialog)
-    numbers = {position + 1 for position in copied_turns}
-    if dialog.awaits_judge:
-        scored = read_pending(content)
-        outcomes = tuple(o for o in scored.outcomes if _round_of(o) not in numbers)
-        return replace(scored, record=_without(scored.record, numbers), outcomes=outcomes)
-    if not numbers:
-        return content
-    return to_content(_without(LogDialog.model_validate_json(content), numbers))
-
-
-def _round_of(outcome: ProbeOutcome) -> int:
-    return outcome.probe.round if isinstance(outcome, PendingProbe) else outcome.round
-
-
-def _without(record: LogDialog, numbers: Collection[int]) -> LogDialog:
-    """A record without the turns that have these numbers, and without their scores."""
-    fields = {
-        name: tuple(item for item in getattr(record, name) if item.round not in numbers)
-        for name in ("turns", "probes", "unscored", "unanswered")
-    }
-    compactions = tuple(item for item in record.compactions if item.turn not in numbers)
-    return record.model_copy(update={**fields, "compactions": compactions})

@@ -31,7 +31,8 @@ from holdfast.drift.suites import as_suite
 from holdfast.errors import HoldfastError, UnknownName, option
 from holdfast.files import cannot_write
 from holdfast.logs.loaded_files import LoadedFile
-from holdfast.logs.part_scanning import Scan, ScannedPart, join_files, join_parts, scan_part
+from holdfast.logs.part_joining import join_files, join_parts
+from holdfast.logs.part_scanning import Scan, ScannedPart, scan_part
 from holdfast.logs.scored_logs import identity_of, write_scores
 from holdfast.logs.turn_scoring import METHOD
 from holdfast.measures.measure_specs import inner_specs, read_spec

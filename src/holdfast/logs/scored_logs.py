@@ -1,7 +1,7 @@
 """Writes the scores of logs as the records of a run, with the rules in its manifest.
 
 Logs, in memory             -> score_logs                           -> ScoredLogs
-files of any size, on disk  -> scan_logs (scanning, part_scanning)  -> ScoredLogs
+files of any size, on disk  -> scan_logs (scanning, part_joining)   -> ScoredLogs
 ScoredLogs                  -> write_scores                         -> Run
 """
 
