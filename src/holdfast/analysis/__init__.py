@@ -30,7 +30,8 @@ Used by all commands
 
 `holdfast compare`
   run_comparison.py    reads runs, finds in what they differ, and pairs their methods
-  comparison_rows.py   one method in two runs: what the two share, and how their scores differ
+  shared_series.py     one method in two runs: the conversations and rules that they share
+  comparison_rows.py   how the scores of these differ
   comparison_limits.py what is not compared
 
 `holdfast map`

@@ -8,9 +8,9 @@ Each function returns its sentences, or [] if there is nothing to say. For examp
 
 from collections.abc import Sequence
 
-from holdfast.analysis.comparison_rows import RuleKey, rules_of
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.series import Series
+from holdfast.analysis.shared_series import RuleKey, rules_of
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.plurals import count_of, listing
 from holdfast.records.identity import ConversationsIdentity

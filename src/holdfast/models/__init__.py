@@ -37,7 +37,8 @@ install            `python -m holdfast.models.install` downloads the models that
 
 A model behind an endpoint:
 
-connecting         `connect` and `connect_all`: address, key and model name
+connecting         `connect` and `connect_all`, which find the model's name; endpoint_address reads
+                   address and key
 endpoint           `EndpointModel` and its engine, which spreads requests over servers
 endpoint_server    one server: its clients, its requests, and their retries
 endpoint_requests  `Request` -> the body that the server reads
