@@ -18,7 +18,7 @@ from holdfast.generation.slot_state import SlotState
 from holdfast.generation.token_requests import TokenPrompt, TokenRequest, TokenSequence
 from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
-from holdfast.models.loading import reuses_cache
+from holdfast.models.model_properties import reuses_cache
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

@@ -33,8 +33,9 @@ from holdfast.models.request_batches import generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
 from holdfast.models.step_loop import StepLoop
-from holdfast.models.stepped_model import SessionModel, SteppedModel, StepWorker, ThreadCache
+from holdfast.models.stepped_model import SessionModel, SteppedModel, StepWorker
 from holdfast.models.streaming import stream_reply
+from holdfast.models.thread_cache import ThreadCache
 from holdfast.validation import ranges
 
 MAX_TOP_LOGPROBS = 20
