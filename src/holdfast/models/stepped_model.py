@@ -1,7 +1,6 @@
 """Answers the open requests of a session's model step by step.
 
 SessionModel  the model: a `LocalModel`, or a plug-in's model with its own runner
-ThreadCache   what threads have computed of their conversations
 StepWorker    makes the steps of a server in a thread, and decides when it gives up
 SteppedModel  turns rendered requests into replies; a `StepLoop` calls it
 """

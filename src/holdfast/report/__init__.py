@@ -30,7 +30,7 @@ suite test         measure_tests_table
 calibrate          calibration_sentences, calibration_table, calibration_figures,
                    calibration_page
 precedent          precedent_tables
-trace, geometry    trace_report, geometry_report
+trace, geometry    trace_report with trace_figures; geometry_report
 profile, tasks     profile_report, task_tables
 """
 

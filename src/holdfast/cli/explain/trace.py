@@ -24,12 +24,9 @@ from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
 from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
-from holdfast.report.geometry_report import (
-    geometry_lines,
-    geometry_page,
-    write_geometry_figures,
-)
-from holdfast.report.trace_report import trace_lines, trace_page, write_trace_figures
+from holdfast.report.geometry_report import geometry_lines, geometry_page, write_geometry_figures
+from holdfast.report.trace_figures import write_trace_figures
+from holdfast.report.trace_report import trace_lines, trace_page
 from holdfast.study import attention_decay
 from holdfast.validation.ranges import whole_number
 
