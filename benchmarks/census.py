@@ -40,7 +40,7 @@ from holdfast.generation.scheduler import Scheduler
 from holdfast.generation.token_requests import TokenPrompt, TokenRequest
 from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
-from holdfast.models.loading import reuses_cache
+from holdfast.models.model_properties import reuses_cache
 
 # for float32 logits of a few layers, relative to the largest; a wrong mask or a missing sink
 # changes them by 1e-2 or more

@@ -30,7 +30,8 @@ from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.analysis.calibration_results import Calibration, read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.choosing import ahead_at_cost, front, pick
 from holdfast.analysis.decay import trace_of
 from holdfast.analysis.series import NO_FIX

@@ -48,7 +48,7 @@ from holdfast.generation.scheduler import Scheduler
 from holdfast.generation.token_requests import TokenPrompt, TokenRequest
 from holdfast.measures.language import identifier
 from holdfast.methods import compile_methods, parse
-from holdfast.models.stepped_model import ThreadCache
+from holdfast.models.thread_cache import ThreadCache
 
 ROWS = (16, 48)
 PROMPT = 300  # tokens of each row's prompt

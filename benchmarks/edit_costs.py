@@ -19,7 +19,7 @@ from commands import model_options, name_of, record_of, record_options, run
 from stamp import estimate_json
 from tabled.edits import edit_costs_table
 
-from holdfast.analysis.calibration_results import read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
 from holdfast.analysis.statistics import estimate
 from holdfast.drift import load_suite
 from holdfast.drift.families import half_of

@@ -45,7 +45,8 @@ from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.analysis.calibration_results import Calibration, Candidate, read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.models.local import LocalModel

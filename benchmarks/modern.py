@@ -28,8 +28,8 @@ import holdfast
 from holdfast import Request, Sampling
 from holdfast.attention import install
 from holdfast.models.fingerprint import Fingerprint
-from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
+from holdfast.models.model_properties import reuses_cache, stop_ids
 
 CONVERSATIONS = 8
 FORKS = 3

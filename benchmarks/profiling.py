@@ -31,8 +31,8 @@ from holdfast.attention import install
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import HeadSet, Pasta
 from holdfast.models.fingerprint import Fingerprint
-from holdfast.models.loading import reuses_cache
 from holdfast.models.local import LocalModel
+from holdfast.models.model_properties import reuses_cache
 from holdfast.papers.zhang2024.profiling import (
     ContinuationSample,
     ProfilingPlan,

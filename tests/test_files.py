@@ -15,7 +15,7 @@ import holdfast
 from holdfast import files
 from holdfast.errors import AnotherRun, RecordsError, UsageError
 from holdfast.files import FULL, read_text, short_path, write_whole
-from holdfast.methods.heads import write_heads
+from holdfast.methods.head_specs import write_heads
 from holdfast.papers.findings import publish
 from holdfast.records.traces import TurnTrace, write_traces
 from holdfast.report.figures import save
@@ -154,7 +154,7 @@ def test_a_device_is_written_to():
 OTHER_WRITERS = {
     "records": "a run's lines are appended",
     "coding_agents/session_state.py": "a new file, by its descriptor",
-    "logs/turn_labels.py": "labels are appended as they are given",
+    "logs/label_file.py": "labels are appended as they are given",
     "logs/part_scanning.py": "a scratch file",
     "models/install.py": "downloads, which may be resumed",
     "proxy/chat_log.py": "chats are appended as they end",

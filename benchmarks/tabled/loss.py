@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tabled.reading import RESULTS, markdown
 
-from holdfast.analysis.loss_map import Grouping, LossRow
 from holdfast.analysis.loss_map_file import ModelLoss
+from holdfast.analysis.loss_rows import Grouping, LossRow
 from holdfast.analysis.statistics import Estimate
 from holdfast.measures.rule_kinds import KINDS
 from holdfast.report.loss_map_tables import write_loss_figure

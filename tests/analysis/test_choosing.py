@@ -12,12 +12,10 @@ from oracles import clopper_pearson
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.calibration_size import budget_shown, sizes_needed, times_needed
 from holdfast.analysis.choosing import ahead_at_cost, pareto, pick
-from holdfast.errors import (
-    ParameterOutOfRange,
-)
-from holdfast.report import calibration_page as calibration_report
-from holdfast.report.calibration_page import table
+from holdfast.errors import ParameterOutOfRange
+from holdfast.report import calibration_table as calibration_report
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
+from holdfast.report.calibration_table import table
 
 
 def test_the_lead_is_over_a_mixture_of_the_same_cost():

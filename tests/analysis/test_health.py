@@ -12,8 +12,8 @@ from holdfast.analysis.broken_replies import broken_share, is_broken, non_word_s
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import pick
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
-from holdfast.report.calibration_page import table
 from holdfast.report.calibration_sentences import answer
+from holdfast.report.calibration_table import table
 
 # from two models, most strongly steered, labelled by a reader; one rule was tuned on them
 LABELLED = json.loads((ROOT / "tests" / "data" / "steered_replies.json").read_text("utf-8"))

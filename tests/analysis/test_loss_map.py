@@ -6,8 +6,9 @@ import pytest
 from scripted_model import ScriptedModel
 
 from holdfast import drift
-from holdfast.analysis.loss_map import Grouping, loss_map
+from holdfast.analysis.loss_map import loss_map
 from holdfast.analysis.loss_map_file import LossMap, read_loss_map
+from holdfast.analysis.loss_rows import Grouping
 from holdfast.cli import main
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run, to_line

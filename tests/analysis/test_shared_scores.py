@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 from synthetic_run import conversation_of
 
-from holdfast.analysis.adherence import RuleScores, _change
-from holdfast.analysis.calibration_results import Calibration, _candidate, _Setting
+from holdfast.analysis.adherence import _change
+from holdfast.analysis.calibration_reading import _candidate, _Setting
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimate_rows import prompt_rows, row_of
+from holdfast.analysis.estimate_rows import row_of
 from holdfast.analysis.loss_map import loss_map
 from holdfast.analysis.precedent_results import precedent_of
+from holdfast.analysis.prompt_rows import prompt_rows
 from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.rule_context import context_effects
+from holdfast.analysis.rule_scores import RuleScores
 from holdfast.analysis.run_comparison import compare_folders
 from holdfast.analysis.series import ProbeId, Series, read_series
 from holdfast.analysis.statistics import means_over_probes, shared_means

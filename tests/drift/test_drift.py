@@ -40,7 +40,7 @@ class Replicated(ScriptedModel):
         self.open = Counter()
         self.most = 0
 
-    async def compute(self, function, *arguments):
+    async def call_with_session(self, function, *arguments):
         return await function(self, *arguments)
 
     async def generate(self, request):

@@ -21,13 +21,7 @@ from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.generation import (
-    decoder,
-    mapped_memory,
-    memory,
-    slot_layers,
-    transformers_runner,
-)
+from holdfast.generation import decoder, key_layers, mapped_memory, memory, transformers_runner
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.saved_kv import CachedPrefix, SavedLayerKV
@@ -66,7 +60,7 @@ def size(slots):
 def allow_mapping(monkeypatch, allowed):
     """Decides whether stores are mapped, as on Linux, or plain, as on a GPU."""
     monkeypatch.setattr(mapped_memory, "can_map", lambda device: allowed)
-    monkeypatch.setattr(slot_layers, "can_map", lambda device: allowed)
+    monkeypatch.setattr(key_layers, "can_map", lambda device: allowed)
 
 
 def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
@@ -170,7 +164,7 @@ def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_pat
     assert columns() >= 4000  # the file does not exist, as on other systems with Linux's interface
     for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
         limits = {kind: 2**40}
-        assert columns() <= 1000 + slot_layers.SPARE_COLUMNS
+        assert columns() <= 1000 + key_layers.SPARE_COLUMNS
     limits = {}
     for mode, is_mapped in (("0\n", True), ("1\n", True), ("2\n", False)):
         overcommit.write_text(mode)

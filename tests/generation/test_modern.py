@@ -19,9 +19,10 @@ from transformers.cache_utils import DynamicCache
 
 from holdfast import Boost, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.chat.prompt import render
-from holdfast.generation import slot_layers
+from holdfast.generation import key_layers, slot_layers
+from holdfast.generation.key_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
 from holdfast.generation.scheduler import Scheduler
-from holdfast.generation.slot_layers import SLOT_LAYERS, SPARE_COLUMNS, KeyLayer, WindowLayer
+from holdfast.generation.slot_layers import SLOT_LAYERS
 from holdfast.generation.token_requests import TokenPrompt, TokenRequest
 from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
@@ -220,7 +221,7 @@ def windows(slots):
 
 def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dialog(monkeypatch):
     # a mapped store has many columns, of which only those that are written take memory
-    monkeypatch.setattr(slot_layers, "can_map", lambda device: False)
+    monkeypatch.setattr(key_layers, "can_map", lambda device: False)
     tiny, window = model_in_float64("gemma2"), 16
     scheduler = Scheduler(tiny.runner, frozenset(), 8)
     decoder = scheduler.decoder

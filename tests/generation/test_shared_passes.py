@@ -13,11 +13,12 @@ from holdfast.attention import install
 from holdfast.errors import ModelError
 from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.scheduler import Scheduler
-from holdfast.generation.slot_layers import SlotState, layers_like
+from holdfast.generation.slot_layers import layers_like
+from holdfast.generation.slot_state import SlotState
 from holdfast.generation.token_requests import TokenPrompt, TokenRequest, TokenSequence
 from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
-from holdfast.models.loading import reuses_cache
+from holdfast.models.model_properties import reuses_cache
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

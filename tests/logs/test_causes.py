@@ -13,7 +13,7 @@ from holdfast.drift import load_suite
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_sentences import sentence_of_rule, text_of_rule
 from holdfast.logs import read_logs, score_logs
-from holdfast.logs.rule_sightings import _without_quoted_lines
+from holdfast.logs.quoted_lines import without_quoted_lines
 from holdfast.measures import build
 from holdfast.measures.registry import REGISTRY
 from holdfast.measures.wording.breaking_orders import breaking_orders
@@ -612,11 +612,11 @@ BLOCKS = [
 
 @pytest.mark.parametrize(("message", "is_read"), BLOCKS, ids=range(len(BLOCKS)))
 def test_a_block_of_output_is_left_out_unless_the_user_orders_to_run_it(message, is_read):
-    assert ("git push" in _without_quoted_lines(message)) is is_read
+    assert ("git push" in without_quoted_lines(message)) is is_read
 
 
 @pytest.mark.parametrize("line", ["a", "```a\n", "run "])
 def test_blocks_are_found_in_a_time_in_proportion_to_the_length_of_a_message(line):
     start = time.process_time()
-    _without_quoted_lines(line * (500_000 // len(line)))
+    without_quoted_lines(line * (500_000 // len(line)))
     assert time.process_time() - start < 5

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 
-from holdfast.analysis.adherence import adherence, read_scores
+from holdfast.analysis.adherence import adherence
 from holdfast.analysis.rule_context import context_effects
+from holdfast.analysis.rule_scores import read_scores
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
@@ -131,6 +132,8 @@ def test_only_the_lines_of_one_file_are_a_log_of_requests(tmp_path):
     logs = read_logs(tmp_path / "log.jsonl")
     assert len(logs.dialogs) == 1
     assert "log.jsonl: a log of requests; left out 1 dialog" in logs.problems[0]
+    run = scan_logs([tmp_path / "log.jsonl"], _short_suite(tmp_path), tmp_path / "run")
+    assert [len(record.turns) for record in run.dialogs] == [2]
 
 
 def _archive(path) -> None:

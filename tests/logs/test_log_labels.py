@@ -10,22 +10,16 @@ import pytest
 from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 
 from holdfast.analysis import measure_tests
-from holdfast.analysis.adherence import label_of
+from holdfast.analysis.rule_scores import label_of
 from holdfast.cli import main
 from holdfast.cli.logs.log_labels import label_turns
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError
 from holdfast.logs import scan_logs
+from holdfast.logs.label_agreement import agreements
+from holdfast.logs.label_file import LabelFile, LabelKey, line_of
+from holdfast.logs.label_sampling import MAX_TURNS, label_tasks, sample_turns
 from holdfast.logs.rereading import LogSource
-from holdfast.logs.turn_labels import (
-    MAX_TURNS,
-    LabelFile,
-    LabelKey,
-    agreements,
-    label_tasks,
-    line_of,
-    sample_turns,
-)
 from holdfast.measures.turns import ToolCall, UserAnswer
 
 LONG = "It rains in Rome. " * 60  # longer than a record keeps

@@ -9,7 +9,8 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RequestFailed
 from holdfast.logs import read_logs, score_logs
-from holdfast.logs.recalled_causes import ask_recall, messages_of
+from holdfast.logs.recall_forks import messages_of
+from holdfast.logs.recalled_causes import ask_recall
 from holdfast.logs.rereading import LogSource
 from holdfast.measures.turns import ToolCall
 from holdfast.records import read_run

@@ -19,7 +19,7 @@ from holdfast.records import read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.run_figures import write_figures
-from holdfast.report.trace_report import write_trace_figures
+from holdfast.report.trace_figures import write_trace_figures
 
 TOUCH = 1.0  # pixels at 200 dots per inch: boxes include a little padding
 ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")]

@@ -6,26 +6,17 @@ import json
 import re
 
 import pytest
-from drift_sentences import (
-    numbers_in,
-    opening_of,
-    prompts_run,
-    record,
-    run_of,
-)
+from drift_sentences import numbers_in, opening_of, prompts_run, record, run_of
 from jinja2 import StrictUndefined
 from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimate_rows import MIN_UNITS, category_rows, prompt_rows, row_of
+from holdfast.analysis.estimate_rows import MIN_UNITS, category_rows, row_of
+from holdfast.analysis.prompt_rows import prompt_rows
 from holdfast.analysis.row_differences import compare_rows
 from holdfast.analysis.series import label_runs, read_series
-from holdfast.analysis.statistics import (
-    SCORES,
-    Estimate,
-    estimate_columns,
-)
+from holdfast.analysis.statistics import SCORES, Estimate, estimate_columns
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Ended, open_run, read_run
 from holdfast.report import wording

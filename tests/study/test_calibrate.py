@@ -19,7 +19,7 @@ from tiny import model
 
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
-from holdfast.analysis.calibration_results import half_of, read_calibration
+from holdfast.analysis.calibration_reading import half_of, read_calibration
 from holdfast.analysis.choosing import calibrated_settings, pick, write_method_file
 from holdfast.drift.cases import CATEGORIES
 from holdfast.drift.pairing import draw_pairing
@@ -32,7 +32,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.calibration_page import table
+from holdfast.report.calibration_table import table
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, CalibrationPlan, choose_prompts
 from holdfast.study.capability import Item, default_capability, load_capability

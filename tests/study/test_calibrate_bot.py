@@ -14,7 +14,7 @@ from shop import run_with_baseline
 from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
-from holdfast.analysis.calibration_results import read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
 from holdfast.analysis.calibration_size import sizes_needed, times_needed
 from holdfast.analysis.choosing import pick
 from holdfast.drift.cases import Persona
@@ -22,8 +22,8 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ParameterOutOfRange, UsageError
 from holdfast.records import read_run
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.calibration_page import detail_lines, unprompted_lines
 from holdfast.report.calibration_sentences import answer, next_step
+from holdfast.report.calibration_table import detail_lines, unprompted_lines
 from holdfast.study.calibration_plan import (
     CalibrationPlan,
     choose_prompts,

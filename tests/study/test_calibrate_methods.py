@@ -17,7 +17,7 @@ from test_calibrate import GREEDY, SMALL, SUITE, history_of
 
 import holdfast
 from holdfast import cli, methods
-from holdfast.analysis.calibration_results import read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
 from holdfast.serve.limits import RequestLimits
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import CalibrationPlan

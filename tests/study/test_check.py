@@ -12,7 +12,7 @@ from synthetic_run import conversation_of
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.cell_scores import compare_runs
+from holdfast.analysis.check_comparison import compare_runs
 from holdfast.analysis.check_file import read_check
 from holdfast.analysis.check_verdicts import (
     budget_needed,
@@ -27,13 +27,9 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.records.check_records import Check, Terms
+from holdfast.report.check_details import verdict_lines
 from holdfast.report.check_junit import ALL_RULES, write_junit
-from holdfast.report.check_sentences import (
-    comparison_text,
-    how_to_decide,
-    verdict_lines,
-    verdict_sentence,
-)
+from holdfast.report.check_sentences import comparison_text, how_to_decide, verdict_sentence
 from holdfast.serve.limits import RequestLimits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 

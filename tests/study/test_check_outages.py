@@ -12,7 +12,8 @@ from fast_set import only_fast
 from synthetic_run import conversation_of
 
 from holdfast.analysis import sequential
-from holdfast.analysis.cell_scores import cell_scores, compare_runs
+from holdfast.analysis.cell_scores import cell_scores
+from holdfast.analysis.check_comparison import compare_runs
 from holdfast.analysis.check_verdicts import check_prompts
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main

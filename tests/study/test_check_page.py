@@ -21,9 +21,10 @@ from holdfast.errors import RecordsError
 from holdfast.records import Run
 from holdfast.records.check_records import Check, CheckedCell, Terms
 from holdfast.records.identity import Manifest
+from holdfast.report.check_details import verdict_lines
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_section import check_headline, check_lines, check_sections
-from holdfast.report.check_sentences import numbers_text, verdict_lines
+from holdfast.report.check_sentences import numbers_text
 from holdfast.report.drift_page import render_page
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 

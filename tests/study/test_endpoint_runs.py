@@ -10,7 +10,7 @@ from short_drift import ONE_QUESTION
 from synthetic_run import as_json
 
 from holdfast import drift, tasks
-from holdfast.analysis.calibration_results import read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
 from holdfast.analysis.task_results import read_results
 from holdfast.drift.asking_baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing

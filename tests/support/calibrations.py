@@ -7,8 +7,8 @@ import numpy as np
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import pick
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
-from holdfast.report.calibration_page import table
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
+from holdfast.report.calibration_table import table
 from holdfast.study.capability import Capability, Item
 
 CHOICES = "A) rain, B) bread, C) town, D) river"

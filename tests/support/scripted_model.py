@@ -3,7 +3,7 @@
 import asyncio
 
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import generate_all
+from holdfast.models.request_batches import generate_all
 from holdfast.models.requests import Reply, Request
 
 

@@ -13,8 +13,8 @@ from holdfast.attention import install
 from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.generation.token_requests import RequestState
 from holdfast.models.fingerprint import Fingerprint
-from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
+from holdfast.models.model_properties import reuses_cache, stop_ids
 from holdfast.models.rendering import RenderedRequest
 from holdfast.models.requests import Reply
 

@@ -103,7 +103,7 @@ class Way:
             weights._rewrite = lambda address, layer: weights._reached.add(layer)
 
     def row(self, stream: int, start: int) -> Any:
-        from holdfast_llama.weights import SteeredRow
+        from holdfast_llama.steered_rows import SteeredRow
 
         span = [4 <= place < 4 + SPAN for place in range(PROMPT)]
         return SteeredRow(stream, start, span, self.methods, self.trace)

@@ -8,7 +8,8 @@ import pytest
 from conftest import CHATS
 from gguf_files import bits
 from holdfast_llama.native import NativeContext
-from holdfast_llama.weights import AttentionWeights, SteeredRow
+from holdfast_llama.steered_rows import SteeredRow
+from holdfast_llama.weights import AttentionWeights
 
 from holdfast.chat.prompt import render
 from holdfast.methods import parse

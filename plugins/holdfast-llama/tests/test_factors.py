@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import METHODS
-from holdfast_llama.weights import LayerMoves
+from holdfast_llama.layer_moves import LayerMoves
 
 from holdfast.methods import parse
 from holdfast.methods.compiled import compile_methods, head_tables
@@ -35,18 +35,18 @@ def test_factors_give_the_mass_of_the_table(layer):
     table = layer_table(head_tables(rows), layer, HEADS)
     mass = np.broadcast_to(MASSES, (len(rows), HEADS, len(MASSES)))  # [row, head, query]
     rest = 1 - mass
-    rest_factors, span_factors = LayerMoves.of(table, len(rows), HEADS).factors(mass, rest)
+    factors = LayerMoves.of(table, len(rows), HEADS).factors(mass, rest)
     log_odds = torch.from_numpy(np.log(mass) - np.log(rest))
     new_mass = table.mass(log_odds).numpy()
     new_rest = table.log_rest(log_odds).exp().numpy()
-    assert span_factors * mass == pytest.approx(new_mass, rel=1e-6)
-    assert rest_factors * rest == pytest.approx(new_rest, rel=1e-6, abs=1e-30)
-    assert (span_factors[0] == 1).all() and (rest_factors[0] == 1).all()
+    assert factors.span * mass == pytest.approx(new_mass, rel=1e-6)
+    assert factors.rest * rest == pytest.approx(new_rest, rel=1e-6, abs=1e-30)
+    assert (factors.span[0] == 1).all() and (factors.rest[0] == 1).all()
 
 
 def test_a_query_that_sees_no_span_or_only_the_span_is_not_steered():
     compiled = compile_methods(parse("boost:factor=4+spotlight:target=0.5"))
     moves = LayerMoves.of(layer_table([compiled.table], layer=0, heads=1), rows=1, heads=1)
     mass = np.array([[[0.0, 1.0]]], np.float32)
-    rest_factors, span_factors = moves.factors(mass, 1 - mass)
-    assert (rest_factors == 1).all() and (span_factors == 1).all()
+    factors = moves.factors(mass, 1 - mass)
+    assert (factors.rest == 1).all() and (factors.span == 1).all()

@@ -10,7 +10,7 @@ from conftest import CHATS
 from gguf_files import bits
 from holdfast_llama.model import load
 from holdfast_llama.native import NativeContext
-from holdfast_llama.weights import SteeredRow
+from holdfast_llama.steered_rows import SteeredRow
 
 from holdfast.chat.prompt import render
 from holdfast.generation.sampling import Sampling

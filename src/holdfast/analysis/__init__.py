@@ -12,7 +12,8 @@ Used by all commands
 `holdfast drift`
   drift_results.py     all results of a run, from which the title, the page and summary.json follow
   series.py            its scores as matrices [conversation, round], one series per method
-  estimate_rows.py     its tables: rows by method, measure, category, rule or prompt
+  estimate_rows.py     its tables: rows by method, measure, category or rule; prompt_rows.py: by
+                       prompt
   row_differences.py   their differences from the method without steering
   outcome.py           the outcome that its title states
   accuracy.py          the shares of replies and of instructions that are followed
@@ -22,25 +23,30 @@ Used by all commands
   truncation.py        servers that read less than they were sent
 
 `holdfast check`
-  cell_scores.py       a prompt's scores by rule and round, and a comparison with an earlier run
+  cell_scores.py       a prompt's scores by rule and round
+  check_comparison.py  which of its rules fell since an earlier run
   check_verdicts.py    the bar, the verdicts on prompts and rules, and what would settle them
   check_file.py        check.json
 
 `holdfast compare`
   run_comparison.py    reads runs, finds in what they differ, and pairs their methods
-  comparison_rows.py   one method in two runs: what the two share, and how their scores differ
+  shared_series.py     one method in two runs: the conversations and rules that they share
+  comparison_rows.py   how the scores of these differ
   comparison_limits.py what is not compared
 
 `holdfast map`
-  loss_map.py          which kinds of rules are lost; loss_map_file.py: loss_map.json
+  loss_map.py          which kinds of rules are lost; loss_rows.py: its rows; loss_map_file.py:
+                       loss_map.json
   recalled_rules.py    rules that the model can state, and breaks
 
 `holdfast logs`
-  adherence.py         how well each rule is kept, and until when
+  adherence.py         how well each rule is kept; rule_scores.py: its scores; first_breaks.py:
+                       until when
   rule_context.py      why rules were broken, and adherence by what was in the context
 
 `holdfast calibrate`
-  calibration_results.py the scores of each setting: stability, capability, broken replies
+  calibration_results.py the scores of each setting: stability, capability, broken replies;
+                       calibration_reading.py reads them
   choosing.py          their gains and costs, and which of them to take
   calibration_size.py  how large a calibration has to be to decide
 

@@ -4,56 +4,24 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from holdfast.analysis import sequential, statistics
+from holdfast.analysis.first_breaks import estimate_first_break
+from holdfast.analysis.rule_scores import RuleScores, read_scores, unjudged_rules
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED, CheckVerdict
 from holdfast.analysis.statistics import SamplePair
 from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
-from holdfast.records.log_scores import ScoredRule
-from holdfast.records.logs_summary import AgainstEarlierLogs, BrokenTurn, FirstBroken, LoggedRule
+from holdfast.records.logs_summary import AgainstEarlierLogs, BrokenTurn, LoggedRule
 from holdfast.records.mean_estimate import EstimateFrom
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
-
-
-@dataclass(frozen=True)
-class RuleScores:
-    """The scores of a rule, or of the rules of a category: an entry per turn that a rule applied
-    to.
-    """
-
-    rule: str
-    turns: int  # all turns in the dialogs under its prompt
-    dialogs: np.ndarray  # [entry], the row in the run's records
-    positions: np.ndarray  # [entry], the turn's number; tokens and scores are [entry] too
-    tokens: np.ndarray
-    scores: np.ndarray
-    rules: np.ndarray  # [entry], the number of the rule
-
-    def cells(self, bins: Sequence[int], values: np.ndarray) -> np.ndarray:
-        """Returns the mean score of each dialog in each bin, [dialog, bin]; NaN where it has none.
-
-        Args:
-            bins: where each bin starts.
-            values: what is binned, [entry]: `positions` or `tokens`.
-        """
-        rows, row = np.unique(self.dialogs, return_inverse=True)
-        column = np.searchsorted(np.asarray(bins), values, side="right") - 1
-        return statistics.matrix_of_arrays(row, column, self.scores, (len(rows), len(bins)))
-
-    @property
-    def by_dialog(self) -> np.ndarray:
-        """The mean score of each dialog, [dialog]."""
-        return self.cells((0,), self.positions)[:, 0]
 
 
 @dataclass(frozen=True)
@@ -93,7 +61,7 @@ def adherence(
     share = error / max(1, sum(scores.rule not in for_probes for scores in all_scores)) / tests
     if min_adherence is not None or before is not None:
         judged_rules = {scores.rule for scores in all_scores}
-        all_scores += _unjudged(run, judged_rules, by_category=by_category)
+        all_scores += unjudged_rules(run, judged_rules, by_category=by_category)
     order = {name: number for number, name in enumerate(run.manifest.rules)}
     all_scores.sort(key=lambda scores: order.get(scores.rule, 0))
     comparisons: dict[str, _Comparison] = {}
@@ -150,67 +118,6 @@ def _why_uncompared(
     return ""
 
 
-def read_scores(run: Run, *, by_category: bool = False) -> list[RuleScores]:
-    """Returns the scores of each rule of a run, or of each category of prompts."""
-    columns = run.log_scores
-    labels = [label_of(rule, by_category=by_category) for rule in columns.rules]
-    turns = Counter[str]()  # a category counts its turns once for each of its rules
-    for label, rule in zip(labels, columns.rules, strict=True):
-        turns[label] += columns.turns[rule.prompt, rule.category]
-    names = list(dict.fromkeys(labels))
-    number_of_rule = np.array([names.index(label) for label in labels], dtype=int)
-    number_of_score = number_of_rule[np.asarray(columns.rule)] if names else np.empty(0)
-    scores = []
-    for number, name in enumerate(names):
-        is_of_rule = number_of_score == number
-        scores.append(
-            RuleScores(
-                rule=name,
-                turns=turns[name],
-                dialogs=np.asarray(columns.dialog)[is_of_rule].astype(float),
-                positions=np.asarray(columns.turn)[is_of_rule].astype(float),
-                tokens=np.asarray(columns.tokens)[is_of_rule].astype(float),
-                scores=np.asarray(columns.score)[is_of_rule].astype(float),
-                rules=np.asarray(columns.rule)[is_of_rule].astype(int),
-            )
-        )
-    return scores
-
-
-def _unjudged(run: Run, judged_rules: Collection[str], *, by_category: bool) -> list[RuleScores]:
-    """Returns the rules that could not be judged on any turn, as empty `RuleScores`: wherever they
-    apply, the reply was cut off or the log does not show enough.
-    """
-    turns = run.log_scores.turns
-    prompts: dict[str, set[tuple[str, str | None]]] = {}  # by rule; a category has several
-    for rule, _ in run.log_scores.unscored:
-        label = label_of(rule, by_category=by_category)
-        prompts.setdefault(label, set()).add((rule.prompt, rule.category))
-    empty = np.empty(0)
-    return [
-        RuleScores(
-            rule=label,
-            turns=sum(turns[prompt] for prompt in ids),
-            dialogs=empty,
-            positions=empty,
-            tokens=empty,
-            scores=empty,
-            rules=empty.astype(int),
-        )
-        for label, ids in prompts.items()
-        if label not in judged_rules
-    ]
-
-
-def label_of(rule: ScoredRule, *, by_category: bool = False) -> str:
-    """Returns the name of a rule in `LoggedRule.rule`: its category if `by_category`; otherwise
-    PROMPT/RULE, or only PROMPT if the rule has no id.
-    """
-    if by_category:
-        return str(rule.category)
-    return f"{rule.prompt}/{rule.rule}" if rule.rule else rule.prompt
-
-
 def _measure(
     scores: RuleScores,
     error: float,
@@ -237,7 +144,7 @@ def _measure(
         change=_change(scores),
         by_turn=estimates_from(TURN_BINS, scores.cells(TURN_BINS, scores.positions)),
         by_tokens=estimates_from(TOKEN_BINS, scores.cells(TOKEN_BINS, scores.tokens)),
-        first_broken=_first_broken(scores),
+        first_broken=estimate_first_break(scores),
         broken_turns=len(broken_turns),
         verdict=None,
         for_probes=for_probes,
@@ -290,42 +197,3 @@ def _against_earlier_logs(samples: Sequence[SamplePair], error: float) -> list[A
         )
         for (_, baseline), difference in zip(samples, differences, strict=True)
     ]
-
-
-def _first_broken(scores: RuleScores) -> FirstBroken:
-    """Estimates the Kaplan-Meier curve of the first turn that breaks the rule."""
-    is_broken = scores.scores < MIN_KEPT_SCORE
-    dialogs, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
-    last = first + counts - 1  # the scores of a dialog are consecutive
-    dialogs_with_break, first_break = np.unique(scores.dialogs[is_broken], return_index=True)
-    break_turns = scores.positions[is_broken][first_break].astype(int)
-    end_turns = scores.positions[last[~np.isin(dialogs, dialogs_with_break)]].astype(int)
-    if not len(break_turns):
-        return FirstBroken(
-            dialogs=len(dialogs), broken=0, median_turn=None, turns=(), unbroken=(), low=(), high=()
-        )
-    from scipy.stats import CensoredData, ecdf
-
-    curve = ecdf(CensoredData(uncensored=break_turns, right=end_turns)).sf
-    with warnings.catch_warnings():  # scipy warns where no dialog is left, so no interval exists
-        warnings.simplefilter("ignore", RuntimeWarning)
-        interval = curve.confidence_interval(method="log-log")
-    events = np.isin(curve.quantiles, break_turns)
-    shares = curve.probabilities[events]
-    numbers = curve.quantiles[events].astype(int)
-    half = np.flatnonzero(shares <= 0.5)
-    low = interval.low.probabilities[events]
-    high = interval.high.probabilities[events]
-    is_undefined = np.isnan(high)  # where no dialog is left; the last bound still holds there
-    high[is_undefined] = high[~is_undefined][-1] if not is_undefined.all() else 1.0
-    median = int(numbers[half[0]]) if len(half) else None
-    return FirstBroken(
-        dialogs=len(dialogs),
-        broken=len(break_turns),
-        median_turn=median,
-        turns=tuple(map(int, numbers)),
-        unbroken=tuple(map(float, shares)),
-        low=tuple(map(float, np.nan_to_num(low, nan=0.0))),
-        high=tuple(map(float, np.maximum(shares, high))),
-        estimated=median is not None and bool((end_turns < median).any()),
-    )

@@ -3,6 +3,10 @@ each of its rules, by `analysis.sequential`.
 
 A prompt holds if every one of its rules has a mean score of at least the bar in every round. The
 verdict is a function of the records in the order of their numbers, and may be read at any time.
+
+    conversations of the prompt "bot", in which "brief" has a mean of 0.4 in round 3; the bar 0.9
+    -> PromptCheck(id="bot", verdict="fail", first_failure=CheckedCell("brief", 3, mean=0.4, ...),
+                   rules=(RuleCheck("brief", "fail"), RuleCheck("polite", "undecided")))
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.cell_scores import CellScores, RuleRound, cell_scores, compare_runs
+from holdfast.analysis.cell_scores import CellScores, RuleRound, cell_scores
+from holdfast.analysis.check_comparison import compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -99,14 +104,10 @@ def _check_prompt(
     at_bar: _BarDecision | None = None
     if terms.min_stability is not None:
         if terms.all_rules and rules:
-            error /= len(rules)
+            error = error / len(rules)  # every rule is decided, and has its share
         at_bar = _decide(scores, terms.min_stability, error, each_rule=terms.all_rules)
-    cells = [
-        _cell(cell, column, at_best, error)
-        for cell, column, at_best in zip(
-            scores.cells, scores.values.T, scores.at_best.T, strict=True
-        )
-    ]
+    columns = zip(scores.cells, scores.values.T, scores.at_best.T, strict=True)
+    cells = [_cell(cell, values, at_best, error) for cell, values, at_best in columns]
     decided_after = len(records)
     if at_bar is not None and comparison is None:  # falls are tested over all conversations
         decided_after = at_bar.prompt.after
@@ -206,7 +207,7 @@ def _first_failure(cells: Sequence[CheckedCell], at_bar: _BarDecision | None) ->
 def _verdict(
     at_bar: _BarDecision | None, comparison: PromptAgainstEarlierRun | None, scores: CellScores
 ) -> CheckVerdict:
-    """Returns the verdict on a prompt."""
+    """Returns the verdict on a prompt; without a bar, it passes unless it fell."""
     if comparison is not None and comparison.fell:
         return FAIL
     if at_bar is not None:
@@ -250,31 +251,34 @@ def _check_rule(
     cells = [cell for cell in prompt_check.cells if cell.rule == rule]
     comparison = prompt_check.comparison
     compared_rules = comparison.rules if comparison else ()
-    fall = next((item for item in compared_rules if item.rule == rule), None)
+    compared = next((item for item in compared_rules if item.rule == rule), None)
     decided_by = _lowest(cells)
     fails_bar = at_bar is not None and rule in at_bar.failing_rules
-    verdict: CheckVerdict
-    if at_bar is not None and fails_bar:
+    verdict: CheckVerdict = UNDECIDED
+    if fails_bar or (compared is not None and compared.fell):
         verdict = FAIL
+    elif at_bar is not None:
+        verdict = _verdict_at_bar(rule, cells, at_bar)
+    elif is_measured and (comparison is None or (compared is not None and comparison.complete)):
+        verdict = PASS
+    if at_bar is not None and fails_bar:
         failing_cells = (cell for cell in cells if cell_verdict(cell, at_bar.bar) == FAIL)
         decided_by = next(failing_cells, decided_by)
-    elif fall is not None and fall.fell:
-        verdict = FAIL
-    elif at_bar is None:
-        is_compared = comparison is None or (fall is not None and comparison.complete)
-        verdict = PASS if is_compared and is_measured else UNDECIDED
-    elif at_bar.rules:
-        verdict = at_bar.rules[rule].verdict
-    else:
-        passes = all(cell_verdict(cell, at_bar.bar) == PASS for cell in cells)
-        verdict = PASS if passes else UNDECIDED
     return RuleCheck(
         rule=rule,
         verdict=verdict,
         decided_by=decided_by,
         fails_bar=fails_bar,
-        comparison=fall,
+        comparison=compared,
     )
+
+
+def _verdict_at_bar(rule: str, cells: Sequence[CheckedCell], at_bar: _BarDecision) -> CheckVerdict:
+    """The verdict by the bar on a rule that does not certainly fail it."""
+    if at_bar.rules:
+        return at_bar.rules[rule].verdict
+    passes = all(cell_verdict(cell, at_bar.bar) == PASS for cell in cells)
+    return PASS if passes else UNDECIDED
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:

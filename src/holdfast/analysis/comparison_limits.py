@@ -1,13 +1,16 @@
 """Sentences on what a comparison of runs leaves out, and on what to be careful about.
 
-Each function returns its sentences, or [] if there is nothing to say.
+Each function returns its sentences, or [] if there is nothing to say. For example:
+
+    rules_left_out     "Only run 2 has a score of baker, brief; baker, polite."
+    samples_left_out   "Rounds after 4 are only in run 2, and are not compared."
 """
 
 from collections.abc import Sequence
 
-from holdfast.analysis.comparison_rows import RuleKey, rules_of
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.series import Series
+from holdfast.analysis.shared_series import RuleKey, rules_of
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.plurals import count_of, listing
 from holdfast.records.identity import ConversationsIdentity

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from holdfast.analysis.loss_map import LossRow, loss_map
+from holdfast.analysis.loss_map import loss_map
+from holdfast.analysis.loss_rows import LossRow
 from holdfast.analysis.recalled_rules import RecallRow, recall_rows
 from holdfast.errors import AnotherRun, reason_of
 from holdfast.files import write_whole

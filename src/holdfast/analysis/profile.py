@@ -14,7 +14,8 @@ from holdfast.analysis.statistics import DIFFERENCES, Estimate, estimate_columns
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.files import write_whole
-from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
+from holdfast.methods.head_rankings import Ranking
+from holdfast.methods.heads import Head, HeadSet, Shape
 from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity
 from holdfast.records.run_summary import ProfiledHead

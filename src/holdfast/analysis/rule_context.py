@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.analysis import statistics
-from holdfast.analysis.adherence import TOKEN_BINS, estimates_from, label_of
+from holdfast.analysis.adherence import TOKEN_BINS, estimates_from
+from holdfast.analysis.rule_scores import label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES

@@ -21,9 +21,10 @@ from holdfast.analysis.comparison_limits import (
     samples_left_out,
     state_caveats,
 )
-from holdfast.analysis.comparison_rows import SharedSeries, compare_series, prompts_of
+from holdfast.analysis.comparison_rows import compare_series
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
+from holdfast.analysis.shared_series import SharedSeries, prompts_of
 from holdfast.errors import AnotherRun, UsageError, option
 from holdfast.plurals import listing
 from holdfast.records import Run, read_run

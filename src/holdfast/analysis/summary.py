@@ -12,22 +12,18 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.accuracy import accuracy_of
-from holdfast.analysis.calibration_results import FOLDERS, Calibration
+from holdfast.analysis.calibration_reading import FOLDERS
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.choosing import calibrated_settings
 from holdfast.analysis.collapse import count_turns, without_collapsed
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
-from holdfast.analysis.estimate_rows import (
-    EstimateRow,
-    category_rows,
-    prompt_rows,
-    row_of,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import EstimateRow, category_rows, row_of, rule_rows
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
+from holdfast.analysis.prompt_rows import prompt_rows
 from holdfast.analysis.row_differences import RowDifference, difference, rule_differences
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.series import KINDS, MEASURED, Series
@@ -49,13 +45,7 @@ from holdfast.records.drift_summary import (
 )
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.logs_summary import CauseCounts, LoggedRule, LogsResult
-from holdfast.records.run_summary import (
-    NAME,
-    CapabilityResult,
-    ProfileSummary,
-    Summary,
-    TaskResult,
-)
+from holdfast.records.run_summary import NAME, CapabilityResult, ProfileSummary, Summary, TaskResult
 
 MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order
 DIALOGS = "dialogs"  # the folder of a geometry

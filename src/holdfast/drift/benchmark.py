@@ -32,13 +32,8 @@ from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import (
-    ChatModel,
-    Engine,
-    facts_about,
-    reduced_max_sequences,
-    replicas_of,
-)
+from holdfast.models.protocol import ChatModel, Engine, facts_about, reduced_max_sequences
+from holdfast.models.replicas import replicas_of
 from holdfast.records.traces import write_traces
 from holdfast.version import __version__
 

@@ -21,7 +21,8 @@ from holdfast.errors import UsageError, cut
 from holdfast.files import digest_of, read_json_lines
 from holdfast.transcripts import Event, EventKind
 from holdfast.transcripts.call_messages import system_prompt
-from holdfast.transcripts.chat_messages import read_messages, read_tools
+from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.tools import read_tools
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 

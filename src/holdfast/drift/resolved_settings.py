@@ -13,7 +13,8 @@ from holdfast.drift.settings import Cast, Settings, UserPrompt
 from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import PromptError, UsageError, option
 from holdfast.models.capabilities import require_chat_model
-from holdfast.models.protocol import ChatModel, ask_model, tokenizer_of
+from holdfast.models.protocol import ChatModel, tokenizer_of
+from holdfast.models.replicas import call_with_model
 from holdfast.plurals import count_of
 
 
@@ -137,7 +138,7 @@ def _refusals(
             system = {"role": "system", "content": case.system_prompt}
             probe = {"role": "user", "content": case.rules[0].probes[0]}
             chats.append(_ToolChat(dialog.line, [system, *dialog.messages, probe], dialog.tools))
-    return ask_model(model, _refusals_of_template, chats, settings.system_as) if chats else {}
+    return call_with_model(model, _refusals_of_template, chats, settings.system_as) if chats else {}
 
 
 def _refusals_of_template(

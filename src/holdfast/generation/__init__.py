@@ -26,8 +26,9 @@ scheduler            decides when requests join and leave
 decoder              prefills running requests and generates their tokens step by step
 model_runner         the interface of a model for the scheduler, implemented here and by plug-ins
 transformers_runner  the only place that calls the model; batch builds the inputs of a pass
-slots                the KV cache of running sequences, stored in slot_layers; mapped_memory, the
-                     tensors that take memory only where tokens were written
+slots                the KV cache of running sequences, stored in slot_layers (key_layers,
+                     state_layers), with their slot_state; mapped_memory, the tensors that take
+                     memory only where tokens were written
 saved_kv             keys and values outside the slots, of a prefix; prefix_cache finds them by
                      their tokens
 logits               edits logits by a second stream of logits, by penalties and by grammars

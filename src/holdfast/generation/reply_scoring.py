@@ -1,6 +1,10 @@
 """Log-probabilities of given replies.
 
-Each chat is forwarded once, and its keys and values are reused for every reply to it.
+Each chat is forwarded once, and its keys and values are reused for every reply to it. For example,
+"Yes" (one token) and "No, it" (three) are scored in two passes:
+
+    the chat                          -> the logits of "Yes" and "No"; its keys and values
+    "No" and "," after these          -> the logits of "," and " it"
 """
 
 from __future__ import annotations
@@ -87,6 +91,7 @@ def _score_requests(
     replies: Sequence[Sequence[TokenIds]],
     batch_size: int,
 ) -> list[ScoredRequest]:
+    """Scores replies as `score_requests` does, in groups whose prompts fit into memory together."""
     continues = runner.batched and runner.supports_chunked_prefill
     if isinstance(runner, TransformersRunner) and not continues:
         return [
@@ -104,11 +109,23 @@ def _score_requests(
 
 
 @dataclass(frozen=True)
-class _Forwarded:
-    """The outputs of a sequence that was forwarded."""
+class _PassOutput:
+    """The output of a pass for one of its sequences."""
 
     logits: Tensor  # of its last tokens, [token, vocabulary]
     kv: SavedKV | None  # its keys and values; None if they are not kept
+
+
+class _Score(NamedTuple):
+    """The score of some tokens of a reply."""
+
+    log_probability: float  # summed over the tokens
+    greedy: bool  # whether each token is the likeliest one at its position
+
+    def plus(self, later: _Score) -> _Score:
+        """Returns the score of these tokens followed by later ones."""
+        total = self.log_probability + later.log_probability
+        return _Score(total, self.greedy and later.greedy)
 
 
 @dataclass(frozen=True)
@@ -130,7 +147,7 @@ class _ReplyPlan:
     reply: TokenIds
     passes: Sequence[Sequence[_ReplyPass]]  # per prompt; () for a reply of one token
 
-    def score(self, start: Tensor, request: TokenRequest, outputs: Iterator[_Forwarded]) -> _Score:
+    def score(self, start: Tensor, request: TokenRequest, outputs: Iterator[_PassOutput]) -> _Score:
         """Scores the reply.
 
         Args:
@@ -142,59 +159,40 @@ class _ReplyPlan:
         if not self.passes:
             return score
         logits = [
-            _concatenate([next(outputs).logits[-part.num_logits :] for part in parts])
-            for parts in self.passes
+            _concatenate([next(outputs).logits[-step.num_logits :] for step in steps])
+            for steps in self.passes
         ]
-        return score.plus(_score_tokens(distribution(logits, request), self.reply[1:]))
+        return score.plus(_score_tokens(_log_probabilities(logits, request), self.reply[1:]))
 
 
 @dataclass(frozen=True)
-class _ForwardedRequest:
-    """A request whose prompts were forwarded, and the replies to score after them."""
+class _RequestPlan:
+    """A request whose prompts were forwarded, and the passes that are left to score its replies."""
 
     request: TokenRequest
-    outputs: Sequence[_Forwarded]  # one per prompt
+    prompt_outputs: Sequence[_PassOutput]
     plans: Sequence[_ReplyPlan]  # one per reply
-
-    @classmethod
-    def of(
-        cls,
-        request: TokenRequest,
-        replies: Sequence[TokenIds],
-        outputs: Sequence[_Forwarded],
-        rotary: RotaryLengths,
-    ) -> _ForwardedRequest:
-        """Plans the passes of each reply, after the keys and values of the prompts."""
-        prompts = []
-        for prompt, output in zip(request.prompts, outputs, strict=True):
-            prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.pass_methods, output.kv)
-            prompts.append(replace(prompt, prefix=prefix, num_shared=len(prompt.token_ids)))
-        plans = []
-        for reply in replies:
-            passes = [_plan_passes(rotary, prompt, reply, 1) for prompt in prompts]
-            plans.append(_ReplyPlan(reply, passes if len(reply) > 1 else ()))
-        return cls(request, outputs, plans)
 
     @property
     def passes(self) -> list[_ReplyPass]:
         """The passes of all replies, in order."""
         return list(chain(*chain(*(plan.passes for plan in self.plans))))
 
-    def score(self, outputs: Iterator[_Forwarded]) -> ScoredRequest:
+    def score(self, outputs: Iterator[_PassOutput]) -> ScoredRequest:
         """Scores the replies.
 
         Args:
             outputs: the outputs of `passes`, in order; only these are taken from the iterator.
         """
-        start = distribution([output.logits for output in self.outputs], self.request)
+        start = _log_probabilities([output.logits for output in self.prompt_outputs], self.request)
         scores = [plan.score(start, self.request, outputs) for plan in self.plans]
-        count = sum(len(prompt.token_ids) - prompt.cached for prompt in self.request.prompts)
-        count += sum(part.forwarded for part in self.passes)
+        forwarded = sum(len(prompt.token_ids) - prompt.cached for prompt in self.request.prompts)
+        forwarded += sum(reply_pass.forwarded for reply_pass in self.passes)
         kv: list[SavedKV] = []
         if self.request.keep:
-            kv += [output.kv for output in self.outputs if output.kv is not None]
+            kv += [output.kv for output in self.prompt_outputs if output.kv is not None]
         replies = [plan.reply for plan in self.plans]
-        return ScoredRequest(_collect_scores(replies, scores, count), tuple(kv))
+        return ScoredRequest(_collect_scores(replies, scores, forwarded), tuple(kv))
 
 
 def _score_together(
@@ -206,21 +204,37 @@ def _score_together(
     """Scores the replies to requests whose prompts fit into memory together."""
     prompts = [TokenSequence(prompt) for request in requests for prompt in request.prompts]
     outputs = iter(list(_forward_all(runner, prompts, batch_size, _MAX_PASS_TOKENS, keep=True)))
-    forwarded = [
-        _ForwardedRequest.of(
-            request, request_replies, [next(outputs) for _ in request.prompts], runner.rotary
-        )
-        for request, request_replies in zip(requests, replies, strict=True)
-    ]
-    passes = chain(*(request.passes for request in forwarded))
+    plans: list[_RequestPlan] = []
+    for request, request_replies in zip(requests, replies, strict=True):
+        prompt_outputs = [next(outputs) for _ in request.prompts]
+        plans.append(_plan_request(request, request_replies, prompt_outputs, runner.rotary))
     reply_outputs = _forward_all(
         runner,
-        [part.sequence for part in passes],
+        [reply_pass.sequence for plan in plans for reply_pass in plan.passes],
         batch_size,
         _MAX_PASS_TOKENS_WITH_LOGITS,
         keep=False,
     )
-    return [request.score(reply_outputs) for request in forwarded]
+    # the passes run while their outputs are read, so that only one pass's logits are in memory
+    return [plan.score(reply_outputs) for plan in plans]
+
+
+def _plan_request(
+    request: TokenRequest,
+    replies: Sequence[TokenIds],
+    outputs: Sequence[_PassOutput],
+    rotary: RotaryLengths,
+) -> _RequestPlan:
+    """Plans the passes of each reply to a request, whose prompts have these outputs."""
+    prompts = []
+    for prompt, output in zip(request.prompts, outputs, strict=True):
+        prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.pass_methods, output.kv)
+        prompts.append(replace(prompt, prefix=prefix, num_shared=len(prompt.token_ids)))
+    plans = []
+    for reply in replies:
+        passes = [_plan_passes(rotary, prompt, reply, 1) for prompt in prompts]
+        plans.append(_ReplyPlan(reply, passes if len(reply) > 1 else ()))
+    return _RequestPlan(request, outputs, plans)
 
 
 def _plan_passes(
@@ -261,11 +275,11 @@ def _score_without_reuse(
     for reply in replies:
         passes = [_plan_passes(runner.rotary, prompt, reply, 0) for prompt in request.prompts]
         logits = [
-            _concatenate([_forward_whole(runner, part.sequence, part.num_logits) for part in parts])
-            for parts in passes
+            _concatenate([_forward_whole(runner, step.sequence, step.num_logits) for step in steps])
+            for steps in passes
         ]
-        forwarded += sum(len(part.sequence) for part in chain(*passes))
-        scores.append(_score_tokens(distribution(logits, request), reply))
+        forwarded += sum(len(step.sequence) for step in chain(*passes))
+        scores.append(_score_tokens(_log_probabilities(logits, request), reply))
     return ScoredRequest(_collect_scores(replies, scores, forwarded))
 
 
@@ -282,7 +296,7 @@ def _forward_all(
     max_tokens: int,
     *,
     keep: bool,
-) -> Iterator[_Forwarded]:
+) -> Iterator[_PassOutput]:
     """Forwards sequences in passes of at most `max_tokens`; yields the outputs of each in order.
 
     With `keep`, these are the logits of the last token, and the keys and values; otherwise, the
@@ -302,9 +316,9 @@ def _forward_all(
         slots.commit(slot_numbers, ends)
         for slot, count in enumerate(num_new_tokens):
             if keep:
-                yield _Forwarded(logits[slot, -1:], slots.copy_kv(slot))
+                yield _PassOutput(logits[slot, -1:], slots.copy_kv(slot))
             else:
-                yield _Forwarded(logits[slot, -count:], None)
+                yield _PassOutput(logits[slot, -count:], None)
 
 
 def _split_into_passes(
@@ -325,7 +339,7 @@ def _split_into_passes(
         yield group
 
 
-def distribution(logits: Sequence[Tensor], request: TokenRequest) -> Tensor:
+def _log_probabilities(logits: Sequence[Tensor], request: TokenRequest) -> Tensor:
     """Combines the logits after a request's prompts into log-probabilities, float32 [token,
     vocabulary].
 
@@ -339,23 +353,11 @@ def distribution(logits: Sequence[Tensor], request: TokenRequest) -> Tensor:
     return combined.float().log_softmax(-1)
 
 
-class _Score(NamedTuple):
-    """The score of some tokens of a reply."""
-
-    log_probability: float  # summed over the tokens
-    greedy: bool  # whether each token is the likeliest one at its position
-
-    def plus(self, later: _Score) -> _Score:
-        """Returns the score of these tokens followed by later ones."""
-        total = self.log_probability + later.log_probability
-        return _Score(total, self.greedy and later.greedy)
-
-
-def _score_tokens(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
-    """Scores tokens under their log-probabilities `distributions`, [token, vocabulary]."""
-    ids = torch.tensor(token_ids, device=distributions.device)[:, None]
-    total = float(distributions.gather(-1, ids).double().sum())
-    return _Score(total, distributions.argmax(-1).tolist() == list(token_ids))
+def _score_tokens(log_probs: Tensor, token_ids: Sequence[int]) -> _Score:
+    """Scores tokens, given the log-probabilities in their places, [token, vocabulary]."""
+    ids = torch.tensor(token_ids, device=log_probs.device)[:, None]
+    total = float(log_probs.gather(-1, ids).double().sum())
+    return _Score(total, log_probs.argmax(-1).tolist() == list(token_ids))
 
 
 def _collect_scores(

@@ -5,6 +5,12 @@ is its position, so masks based on positions (causal, sliding, chunked) need not
 everything beyond a sequence's length is padding. Slots in use come first, so a pass over all of
 them reads views. In windowed layers a slot begins with the first token that the sequence can still
 see, which differs by slot.
+
+A pass of the sequences in slots 0 and 1, which have 2 and 7 tokens, forwards 1 and 2 more:
+
+    with cache.writing(slots=[0, 1], starts=[2, 7], ends=[3, 9]):
+        ...                                       # the model writes columns 2, and 7 and 8
+    cache.commit(slots=[0, 1], ends=[3, 9])       # lengths are now [3, 9]
 """
 
 from __future__ import annotations
@@ -20,18 +26,11 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
+from holdfast.generation.key_layers import CacheLayer, WindowLayer
 from holdfast.generation.saved_kv import SavedLayerKV
-from holdfast.generation.slot_layers import (
-    CacheLayer,
-    LayerColumns,
-    SlotPass,
-    SlotState,
-    Sources,
-    StateLayer,
-    States,
-    WindowLayer,
-    layers_like,
-)
+from holdfast.generation.slot_layers import layers_like
+from holdfast.generation.slot_state import LayerColumns, SlotPass, SlotState, Sources, States
+from holdfast.generation.state_layers import StateLayer
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,10 @@ class SlotCache(Cache):
     def open(self, kv: SavedLayerKV | None, reusable_len: int | None = None) -> None:
         """Opens the next slot for a sequence, with keys and values that are already computed.
 
-        `reusable_len` first tokens of the sequence may be requested later (None: all of them).
+        Args:
+            kv: these keys and values; None if there are none.
+            reusable_len: how many first tokens of the sequence `copy_kv` may have to copy later;
+                None for all of them.
         """
         slot = len(self.lengths)
         tensors = ((),) * len(self._layers) if kv is None else kv.layers
@@ -124,7 +126,8 @@ class SlotCache(Cache):
 
     def restart(self, slot: int) -> None:
         """Marks a slot as not computed, so that its next pass forwards all of its tokens."""
-        self.lengths[slot] = self._shared.window.first_kept[slot] = 0
+        self.lengths[slot] = 0
+        self._shared.window.first_kept[slot] = 0
 
     @contextmanager
     def writing(
@@ -181,20 +184,20 @@ class SlotCache(Cache):
         results = [result for result in self._results if result.window_kv]
         written = {slot for result in results for slot in result.slots}
         # slots whose tokens are all in place, but have to be moved to the front
-        late = [
+        only_moved = [
             slot
             for slot in ends
             if slot not in written and first_kept[slot] > window.first_kept[slot]
         ]
-        if late:
-            results.append(_PassResult(late, [], [()] * len(self._windowed)))
+        if only_moved:
+            results.append(_PassResult(only_moved, [], [()] * len(self._windowed)))
         for result in results:
-            shift_by = [first_kept[slot] - window.first_kept[slot] for slot in result.slots]
+            shifts = [first_kept[slot] - window.first_kept[slot] for slot in result.slots]
             widest = max(ends[slot] - first_kept[slot] for slot in result.slots)
-            where, shift = torch.tensor([result.slots, shift_by]).to(self.device)
+            slots, shift = torch.tensor([result.slots, shifts]).to(self.device)
             columns = shift[:, None] + torch.arange(widest, device=self.device)
             for layer, kv in zip(self._windowed, result.window_kv, strict=True):
-                layer.move_to_front(kv, where, columns)
+                layer.move_to_front(kv, slots, columns)
         for slot, first in first_kept.items():
             window.first_kept[slot] = first
 
@@ -303,6 +306,9 @@ def _plan_writes(
 ) -> _Writes:
     """Computes where the tokens of a pass are written, in one transfer to the device.
 
+    In the example of this module, the tokens are in rows 0, 1, 1 and at queries 1, 0, 1 of the
+    pass, as row 0 is padded on the left, and are written to slots 0, 1, 1 and columns 2, 7, 8.
+
     Args:
         slots: the slot of each row.
         starts: the first token that each row forwards.
@@ -312,17 +318,17 @@ def _plan_writes(
     """
     width = max(num_new_tokens)
     if width == 1:
-        slot_of, column, kept_from = torch.tensor([slots, starts, first_kept]).to(device)
-        return _Writes(slot_of, column, column - kept_from, None)
+        slot, column, first = torch.tensor([slots, starts, first_kept]).to(device)
+        return _Writes(slot, column, column - first, None)
     counts = torch.tensor(num_new_tokens)
     rows = torch.arange(len(slots)).repeat_interleave(counts)
     index_in_row = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
     queries = index_in_row + (width - counts)[rows]
-    slot_of, start, kept_from = torch.tensor([slots, starts, first_kept])[:, rows]
+    slot, start, first = torch.tensor([slots, starts, first_kept])[:, rows]
     column = start + index_in_row
-    on_host = torch.stack([slot_of, column, column - kept_from, rows, queries])
-    slot_of, column, window_column, rows, queries = on_host.to(device)
-    return _Writes(slot_of, column, window_column, Sources(rows, queries))
+    on_host = torch.stack([slot, column, column - first, rows, queries])
+    slot, column, window_column, rows, queries = on_host.to(device)
+    return _Writes(slot, column, window_column, Sources(rows, queries))
 
 
 class SeparateCaches:

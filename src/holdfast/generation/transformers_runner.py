@@ -17,9 +17,10 @@ from holdfast.attention import IMPLEMENTATION, RotaryLengths, cache_of, steer_pa
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.generation.batch import Batch, SequenceGroup, batch_of
 from holdfast.generation.cpu_threads import is_small
+from holdfast.generation.key_layers import DummyLayer
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.model_runner import Output
-from holdfast.generation.slot_layers import RECURRENT, DummyLayer
+from holdfast.generation.slot_layers import RECURRENT
 from holdfast.generation.slots import SeparateCaches, SlotCache
 from holdfast.generation.token_requests import TokenSequence
 from holdfast.states import edit_states

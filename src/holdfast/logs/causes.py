@@ -1,6 +1,11 @@
 """Why a rule was broken: where its text was at the breach, from the transcript alone
 (docs/logs.md).
 
+    system "Never push.", user "Fix it.", assistant `git push`
+    -> BreachCause(cause="present", evidence=(the system prompt))
+    system "Never push.", user "Push it this once.", assistant `git push`
+    -> BreachCause(cause="outweighed", evidence=(the system prompt, the user's message))
+
 Nothing here is guessed: the cause is `unknown` if the transcript does not show it.
 """
 
@@ -14,8 +19,9 @@ from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_sentences import text_of_rule
 from holdfast.errors import cut
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
+from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
-from holdfast.logs.rule_sightings import CounterOrders, SearchedTranscript, Sighting, breaking_call
+from holdfast.logs.rule_sightings import SearchedTranscript, Sighting, breaking_call
 from holdfast.measures.agent_acts.agent_tools import script_of
 from holdfast.measures.wording.orders import Passage
 from holdfast.measures.wording.rule_text import RuleText
@@ -204,7 +210,7 @@ class _RuleInDialog:
         last = self._last_statement(sightings)
         orders = [
             order
-            for order in self._orders.before_breach(turn, context.position)
+            for order in self._orders.before_breach(turn, context.end)
             if context.shows(order.position) and (last is None or order.is_after(last))
         ]
         if not orders:
@@ -277,7 +283,7 @@ class _RuleInDialog:
 
     def _never_sent_cause(self, context: Context) -> BreachCause:
         prompts = bisect_left(self._searched.prompts, context.start)
-        count = context.position - context.start + prompts
+        count = context.end - context.start + prompts
         why = f"none of the {count} events before it, the system prompt included, states the rule"
         return BreachCause(cause="never_sent", why=why)
 

@@ -2,7 +2,11 @@
 
 For example:
 
-    system, user, assistant, compaction, user  -> before the last: system, compaction
+    position   0       1     2          3           4     5
+    event      system  user  assistant  compaction  user  assistant
+    Contexts(path).before(5)  -> Context(start=3, end=5): 0, 3 and 4, but not 1 and 2
+
+A compaction may keep some of the events before it, and a clearing may remove single events.
 """
 
 import json
@@ -60,34 +64,34 @@ class Contexts:
 
     def __init__(self, path: Sequence[Event]) -> None:
         self.path = path
-        self._kept: dict[int, frozenset[int]] = {}
+        self._kept: dict[int, frozenset[int]] = {}  # by the position of the compaction
 
     def before(self, position: int) -> "Context":
         """The context before an event."""
         earlier = bisect_left(self.compactions, position)
         start = self.compactions[earlier - 1] if earlier else 0
-        return Context(self, position, start)
+        return Context(self, start, position)
 
     @cached_property
     def compactions(self) -> list[int]:
         return compactions(self.path)
 
-    def kept(self, start: int) -> frozenset[int]:
-        """The positions of the events that a compaction kept as they are, by its own position."""
-        if start not in self._kept:
-            self._kept[start] = frozenset(self._kept_by(start))
-        return self._kept[start]
+    def kept_by(self, compaction: int) -> frozenset[int]:
+        """The positions of the events that the compaction at a position kept as they are."""
+        if compaction not in self._kept:
+            self._kept[compaction] = frozenset(self._find_kept(compaction))
+        return self._kept[compaction]
 
-    def _kept_by(self, start: int) -> Iterator[int]:
+    def _find_kept(self, compaction: int) -> Iterator[int]:
         ids: set[str] = set()
-        for event in self.path[start:]:
+        for event in self.path[compaction:]:
             if event.kind is not EventKind.COMPACTION:
                 break
             ids |= event.keeps
         if not ids:
             return
-        before = self.before(start)
-        for position, event in enumerate(self.path[:start]):
+        before = self.before(compaction)
+        for position, event in enumerate(self.path[:compaction]):
             if event.id in ids and before.shows(position):
                 yield position
 
@@ -118,9 +122,9 @@ class Contexts:
         from its context.
         """
         cleared_sizes = [0] * len(self.path)  # the size that each clearing removed
-        for number, clearing in self.cleared.items():
-            if number >= self.before(clearing).start:
-                cleared_sizes[clearing] += self.sizes[number]
+        for position, clearing in self.cleared.items():
+            if position >= self.before(clearing).start:
+                cleared_sizes[clearing] += self.sizes[position]
         return [0, *accumulate(map(sub, self.sizes, cleared_sizes))]
 
 
@@ -130,51 +134,52 @@ class Context:
     with what the compaction put there and what it kept, and without what was cleared.
 
     Args:
-        position: the position of the event.
-        start: where the context begins; system prompts and kept events may stand before that.
+        start: the position where the context begins, a compaction or 0; system prompts and kept
+            events may stand before it.
+        end: the position of the event.
     """
 
     contexts: Contexts
-    position: int
     start: int
+    end: int
 
-    def shows(self, number: int) -> bool:
-        """Whether the event with this position is in the context."""
-        if number >= self.position or self._was_cleared(number):
+    def shows(self, position: int) -> bool:
+        """Whether the event at a position is in the context."""
+        if position >= self.end or self._was_cleared(position):
             return False
-        if number >= self.start or self.contexts.path[number].is_prompt:
+        if position >= self.start or self.contexts.path[position].is_prompt:
             return True
-        return number in self._kept
+        return position in self._kept
 
-    def cleared_by(self, number: int) -> int | None:
-        """The position of the clearing that removed the event with this position; None if none has
-        since the context began.
+    def cleared_by(self, position: int) -> int | None:
+        """The position of the clearing that removed the event at a position; None if none has since
+        the context began.
         """
-        clearing = self.contexts.cleared.get(number)
-        if clearing is None or not self.start <= clearing < self.position:
+        clearing = self.contexts.cleared.get(position)
+        if clearing is None or not self.start <= clearing < self.end:
             return None
         return clearing
 
     @property
     def events(self) -> list[Event]:
         """The events in the context, in order."""
-        path = self.contexts.path[: self.position]
-        return [event for number, event in enumerate(path) if self.shows(number)]
+        path = self.contexts.path[: self.end]
+        return [event for position, event in enumerate(path) if self.shows(position)]
 
-    def size_since(self, number: int) -> int:
+    def size_since(self, position: int) -> int:
         """The size in bytes of the context from a position on, without prompts."""
         contexts = self.contexts
-        first = min(max(number, self.start), self.position)
-        size = contexts.total_sizes[self.position] - contexts.total_sizes[first]
+        first = min(max(position, self.start), self.end)
+        size = contexts.total_sizes[self.end] - contexts.total_sizes[first]
         for earlier in range(self.start, first):  # its clearing took off what was not counted here
-            if first <= contexts.cleared.get(earlier, -1) < self.position:
+            if first <= contexts.cleared.get(earlier, -1) < self.end:
                 size += contexts.sizes[earlier]
-        kept_positions = [n for n in self._kept if number <= n and self.shows(n)]
-        return size + sum(contexts.sizes[n] for n in kept_positions)
+        kept = [number for number in self._kept if position <= number and self.shows(number)]
+        return size + sum(contexts.sizes[number] for number in kept)
 
     @property
     def _kept(self) -> frozenset[int]:
-        return self.contexts.kept(self.start)
+        return self.contexts.kept_by(self.start)
 
-    def _was_cleared(self, number: int) -> bool:
-        return self.contexts.cleared.get(number, self.position) < self.position
+    def _was_cleared(self, position: int) -> bool:
+        return self.contexts.cleared.get(position, self.end) < self.end

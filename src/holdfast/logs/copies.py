@@ -30,6 +30,7 @@ class TurnEvents:
 
     Args:
         source: the source of the dialog.
+        turns: () if no event of the dialog has an id.
         digests: a digest of the dialog up to the end of each turn, where it may be one of several
             requests of a longer dialog; () for other formats.
     """
@@ -82,32 +83,39 @@ def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
     A turn is a copy if another dialog has all of its events. A turn that begins as another one and
     continues otherwise is not a copy, and neither is another answer to the same question.
     """
-    counting: dict[str, int] = {}  # the dialog in which an event is counted, by the event's id
-    # for each dialog: the dialog in which a copied turn is counted, by the position of the turn
-    originals: list[dict[int, int]] = [{} for _ in dialogs]
-    for turn in _by_completeness(dialogs):
-        events = dialogs[turn.dialog].turns[turn.position]
-        others = [_other_dialog(counting, event, turn.dialog) for event in events]
-        original = others[0]
-        if original is not None and None not in others:
-            originals[turn.dialog][turn.position] = original
-        else:
-            for name in chain.from_iterable(events):
-                counting.setdefault(name, turn.dialog)
+    originals = _originals(dialogs)
+    copied = [frozenset(copies) for copies in originals]
     problems: list[str] = []
     for dialog, copies in zip(dialogs, originals, strict=True):
         if copies:
             first = copies[min(copies)]
-            problems.append(_sentence(dialog, len(copies), dialogs[first].source))
-    copied = [frozenset(copies) for copies in originals]
+            problems.append(_copies_problem(dialog, len(copies), dialogs[first].source))
     for file, numbers in _requests_by_file(dialogs).items():
         for number in numbers:
-            copied[number] = frozenset(range(len(dialogs[number].turns)))
+            copied[number] = frozenset(range(len(dialogs[number].digests)))
         contained = count_of(len(numbers), "dialog")
         problems.append(
             f"{file}: a log of requests; left out {contained} with which longer ones begin"
         )
     return Copies(tuple(copied), tuple(problems))
+
+
+def _originals(dialogs: Sequence[TurnEvents]) -> list[dict[int, int]]:
+    """Returns, for each dialog, the positions of its copied turns, each with the number of the
+    dialog in which the turn is counted.
+    """
+    originals: list[dict[int, int]] = [{} for _ in dialogs]
+    counted_in: dict[str, int] = {}  # the dialog in which an event is counted, by the event's id
+    for turn in _by_completeness(dialogs):
+        events = dialogs[turn.dialog].turns[turn.position]
+        others = [_other_dialog(counted_in, event, turn.dialog) for event in events]
+        first = others[0]
+        if first is not None and None not in others:
+            originals[turn.dialog][turn.position] = first
+        else:
+            for event_id in chain.from_iterable(events):
+                counted_in.setdefault(event_id, turn.dialog)
+    return originals
 
 
 def _requests_by_file(dialogs: Sequence[TurnEvents]) -> dict[str, list[int]]:
@@ -132,12 +140,13 @@ def _requests_by_file(dialogs: Sequence[TurnEvents]) -> dict[str, list[int]]:
     return requests
 
 
-def _other_dialog(counting: Mapping[str, int], event: EventIds, dialog: int) -> int | None:
+def _other_dialog(counted_in: Mapping[str, int], event: EventIds, dialog: int) -> int | None:
     """Another dialog in which an event is counted; None if there is none."""
-    return next((counting[name] for name in event if counting.get(name, dialog) != dialog), None)
+    others = (counted_in[event_id] for event_id in event if event_id in counted_in)
+    return next((other for other in others if other != dialog), None)
 
 
-def _sentence(dialog: TurnEvents, copies: int, other: str) -> str:
+def _copies_problem(dialog: TurnEvents, copies: int, other: str) -> str:
     """Says how many turns of a dialog are counted in another one."""
     if len(dialog.turns) == 1:
         return f"{dialog.source}: its only turn is in {other} too, and counted there"

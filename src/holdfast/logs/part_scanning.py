@@ -1,38 +1,29 @@
-"""Reads and scores log files part by part, with their records in scratch files, and joins them.
+"""Reads and scores a part of a log file, and writes its records to a scratch file.
 
     FilePart(july.jsonl, bytes 0 to 8,000,000)  -> scan_part  -> ScannedPart, its records on disk
-    the parts of july.jsonl                     -> join_parts -> one ScannedPart
-    all files                                   -> join_files -> ScoredLogs, without copied turns
 
 All that stays in memory of a dialog is where its record is, and the ids of its events.
 """
+
+from __future__ import annotations
 
 import pickle
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, results_of
+from holdfast.drift.probe_outcomes import results_of
 from holdfast.errors import UsageError
-from holdfast.files import digest_of
-from holdfast.logs.copies import TurnEvents, copies_in
+from holdfast.logs.copies import TurnEvents
 from holdfast.logs.dialogs import LoggedDialog, dialog_of
 from holdfast.logs.loaded_files import LoadedFile, with_loaded
-from holdfast.logs.log_reading import (
-    RecentTranscripts,
-    dialog_digest,
-    log_fingerprint,
-    no_dialog,
-    silence_problem,
-    turn_events,
-)
-from holdfast.logs.scored_logs import ScoredLogs
+from holdfast.logs.log_reading import RecentTranscripts, dialog_digest, silence_problem, turn_events
 from holdfast.logs.turn_scoring import (
     ScoredDialog,
     case_of,
@@ -40,20 +31,12 @@ from holdfast.logs.turn_scoring import (
     score_dialog,
     with_results,
 )
-from holdfast.records import LogDialog
 from holdfast.records.lines import to_content
 from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.file_parts import FilePart, contents_of, dialogs_before
-from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.reader import Unread
-from holdfast.transcripts.reading import (
-    NotByItself,
-    count_unread_parts,
-    read_values,
-    unread_parts_sentence,
-)
-
-# --- One part
+from holdfast.transcripts.reading import count_unread_parts, unread_parts_sentence
+from holdfast.transcripts.value_reading import NotByItself, read_values
 
 
 @dataclass(frozen=True)
@@ -104,6 +87,9 @@ class ScannedDialog:
 class ScannedPart:
     """A file, or a part of one, that was read and scored.
 
+    A `LogFile` has the transcripts of a file in memory; this has the scores of its dialogs, on the
+    disk.
+
     Args:
         digest: the SHA-256 of the file in hexadecimal; "" for a part, or if it was not read.
         unread_parts: how many parts of messages are not read, by their types.
@@ -143,7 +129,7 @@ def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
     except NotByItself:
         return ScannedPart(path, is_refused=True)
     except UsageError as error:
-        if part.only:
+        if part.line_format:
             return ScannedPart(path, is_refused=True)
         if part.log.is_named:
             raise
@@ -158,7 +144,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
     dialogs: list[ScannedDialog] = []
     contents = contents_of(part)
     recent = RecentTranscripts(partial(dialogs_before, part))
-    for transcript in read_values(part.log.path, contents, scan.form, part.only):
+    for transcript in read_values(part.log.path, contents, scan.form, part.line_format):
         if isinstance(transcript, Unread):
             unread.append(transcript)
             continue
@@ -217,118 +203,3 @@ def _content_of(scored: ScoredDialog) -> bytes:
     if scored.awaits_judge:
         return pickle.dumps(scored)
     return to_content(with_results(scored, results_of(scored.outcomes)))
-
-
-# --- The parts of a file, and all files
-
-
-def join_parts(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
-    """The parts of a file as one part; None if one of them cannot be read by itself."""
-    if any(part.is_refused for part in parts):
-        return None
-    if len(parts) == 1:
-        return parts[0]
-    unread = [unread for part in parts for unread in part.unread]
-    return ScannedPart(
-        log.path,
-        digest_of(log.path),
-        tuple(sorted(unread, key=lambda item: item.stage)),  # in the order of a file read at once
-        sum((Counter(part.unread_parts) for part in parts), Counter()),
-        tuple(sentence for part in parts for sentence in part.silent),
-        tuple(dialog for part in parts for dialog in part.dialogs),
-    )
-
-
-class _Original(NamedTuple):
-    """A dialog, and the positions of those of its turns that are counted in another one."""
-
-    dialog: ScannedDialog
-    copies: frozenset[int]
-
-    @property
-    def reasoning_turns(self) -> int:
-        return len({*self.dialog.reasoning} - self.copies)
-
-    @property
-    def refused_calls(self) -> int:
-        return sum(turn not in self.copies for turn in self.dialog.refused)
-
-
-def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan) -> ScoredLogs:
-    """The dialogs of files as scored logs, without turns that are copies of others.
-
-    Raises:
-        NoDialog: no file has a dialog.
-    """
-    problems = [problem for file in files for problem in file.problems]
-    dialogs = [dialog for file in files for dialog in file.dialogs]
-    if not dialogs:
-        raise no_dialog(paths, problems)
-    formats = Counter(dialog.format for dialog in dialogs)
-    copies = copies_in([dialog.events for dialog in dialogs])
-    originals = [
-        _Original(dialog, positions)
-        for dialog, positions in zip(dialogs, copies.turns, strict=True)
-        if len(positions) < dialog.turns
-    ]
-    scored = [original for original in originals if original.dialog.case is not None]
-    store = _RecordStore()
-    return ScoredLogs(
-        dialogs=len(originals),
-        cases=tuple(scan.suite.cases[original.dialog.case or 0] for original in scored),
-        other_prompts=sum(original.dialog.has_other_prompt for original in scored),
-        reasoning_turns=sum(original.reasoning_turns for original in scored),
-        refused_calls=sum(original.refused_calls for original in scored),
-        formats=formats,
-        problems=(*problems, *copies.problems),
-        fingerprint=log_fingerprint(
-            (file.digest for file in files), formats, (dialog.digest for dialog in dialogs)
-        ),
-        scored=lambda number: _without_copies(store.read(scored[number].dialog), scored[number]),
-        loaded=tuple(file.name for file in scan.loaded),
-    )
-
-
-class _RecordStore:
-    """Reads records from scratch files. As the dialogs of a file come one after the other, the last
-    scratch file stays open.
-    """
-
-    def __init__(self) -> None:
-        self._path: Path | None = None
-        self._file: IO[bytes] | None = None
-
-    def read(self, dialog: ScannedDialog) -> bytes:
-        if self._file is None or dialog.records != self._path:
-            if self._file is not None:
-                self._file.close()
-            self._path = dialog.records
-            self._file = dialog.records.open("rb")
-        self._file.seek(dialog.start)
-        return self._file.read(dialog.size)
-
-
-def _without_copies(content: bytes, original: _Original) -> ScoredDialog | bytes:
-    """A dialog's record without its copied turns and their scores."""
-    numbers = {position + 1 for position in original.copies}
-    if original.dialog.awaits_judge:
-        scored = read_pending(content)
-        outcomes = tuple(o for o in scored.outcomes if _round_of(o) not in numbers)
-        return replace(scored, record=_without(scored.record, numbers), outcomes=outcomes)
-    if not numbers:
-        return content
-    return to_content(_without(LogDialog.model_validate_json(content), numbers))
-
-
-def _round_of(outcome: ProbeOutcome) -> int:
-    return outcome.probe.round if isinstance(outcome, PendingProbe) else outcome.round
-
-
-def _without(record: LogDialog, numbers: Collection[int]) -> LogDialog:
-    """A record without the turns that have these numbers, and without their scores."""
-    fields = {
-        name: tuple(item for item in getattr(record, name) if item.round not in numbers)
-        for name in ("turns", "probes", "unscored", "unanswered")
-    }
-    compactions = tuple(item for item in record.compactions if item.turn not in numbers)
-    return record.model_copy(update={**fields, "compactions": compactions})

@@ -10,49 +10,35 @@ the run, so that a later command does not ask again.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.chat.messages import Message
-from holdfast.drift.cases import Case, Rule, Suite
-from holdfast.drift.pairing import RECALL_QUESTION
+from holdfast.drift.cases import Suite
 from holdfast.drift.rule_sentences import text_of_rule
 from holdfast.errors import RequestFailed
 from holdfast.files import cannot_write
 from holdfast.generation.sampling import Sampling
-from holdfast.logs.context import Contexts
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs
+from holdfast.logs.recall_forks import AnswerKey, BreachPlace, Fork, make_fork
 from holdfast.logs.rereading import LogSource
-from holdfast.logs.rule_sightings import breach_position
 from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.wording.rule_statements import find_statement
 from holdfast.measures.wording.rule_text import RuleText
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
-from holdfast.records import (
-    LogDialog,
-    LogProbe,
-    Run,
-    append_line,
-    cut_torn_line,
-    read_notes,
-)
+from holdfast.records import LogDialog, LogProbe, Run, append_line, cut_torn_line, read_notes
 from holdfast.records.cause_records import RecallAnswer
 from holdfast.seeds import seed_of
-from holdfast.transcripts.transcript import Event, EventKind
 
 ANSWERS_FILE = "recall.jsonl"
 FORM = 1  # version of the forks; answers to another version are ignored
 _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=300)
-_BEFORE = "(The log begins here.)"  # the user's message if a dialog begins with the assistant
 
 
 @dataclass(frozen=True)
@@ -70,34 +56,6 @@ class RecallSample:
     present: int
     asked: int
     undecided: int
-
-
-class _Key(NamedTuple):
-    """Identifies an answer, by the fingerprint of the model and the digest of a fork's messages."""
-
-    model: str
-    digest: str
-
-
-class _Place(NamedTuple):
-    """Where a breach is: the row of its dialog in the run, and the position of its score there."""
-
-    row: int
-    probe: int
-
-
-@dataclass(frozen=True)
-class _Fork:
-    """A breach, and the messages that the model gets when it is asked about it."""
-
-    place: _Place
-    case: Case
-    rule: Rule
-    messages: tuple[Message, ...]
-
-    def key(self, model: str) -> _Key:
-        digest = hashlib.sha256(json.dumps(self.messages, sort_keys=True).encode())
-        return _Key(model, digest.hexdigest())
 
 
 def ask_recall(
@@ -126,7 +84,7 @@ def ask_recall(
     dialogs = _dialogs_of(records, logs, suite)
     cases = {case.id: case for case in suite.cases}
     forks = [
-        _make_fork(place, records[place.row], dialogs[place.row], cases)
+        make_fork(place, records[place.row], dialogs[place.row], cases)
         for place in sample
         if place.row in dialogs
     ]
@@ -139,12 +97,12 @@ def ask_recall(
     return _with_causes(run, verdicts), RecallSample(model.name, len(places), len(forks), undecided)
 
 
-def _present_breaches(run: Run) -> Iterator[_Place]:
+def _present_breaches(run: Run) -> Iterator[BreachPlace]:
     """Where the breaches are whose rule was in the context."""
     for row, dialog in enumerate(run.dialogs):
         for number, probe in enumerate(dialog.probes):
             if probe.cause is not None and probe.cause.cause == "present":
-                yield _Place(row, number)
+                yield BreachPlace(row, number)
 
 
 def _dialogs_of(
@@ -157,68 +115,12 @@ def _dialogs_of(
     return {row: matched[record.conversation] for row, record in records.items()}
 
 
-def _make_fork(
-    place: _Place, record: LogDialog, dialog: LoggedDialog, cases: Mapping[str, Case]
-) -> _Fork:
-    """Rebuilds the context of a breach from its dialog."""
-    probe = record.probes[place.probe]
-    case = cases[record.agent.id]
-    rule = next(rule for rule in case.rules if (rule.id or None) == probe.rule)
-    turn = next(turn for turn in dialog.turns if turn.number == probe.round)
-    path = dialog.transcript.path
-    breach = breach_position(rule.measure, turn, path)
-    events = Contexts(path).before(breach).events
-    return _Fork(place, case, rule, tuple(messages_of(events)))
-
-
-def messages_of(events: Iterable[Event]) -> list[Message]:
-    """The texts of events as a chat that ends with the question. Tool calls and results, which a
-    template may not know, are put in words, and consecutive messages of one role are joined.
-    """
-    prompts: list[str] = []
-    spoken: list[Message] = []
-    for event in events:
-        message = _message_of(event)
-        if message is None:
-            continue
-        role = message["role"]
-        text = message["content"]
-        if role == "system":
-            prompts.append(text)
-        elif spoken and spoken[-1]["role"] == role:
-            spoken[-1] = {"role": role, "content": f"{spoken[-1]['content']}\n\n{text}"}
-        else:
-            spoken.append(message)
-    if spoken and spoken[0]["role"] == "assistant":
-        spoken.insert(0, {"role": "user", "content": _BEFORE})
-    question = RECALL_QUESTION
-    if spoken and spoken[-1]["role"] == "user":
-        question = f"{spoken.pop()['content']}\n\n{question}"
-    spoken.append({"role": "user", "content": question})
-    if prompts:
-        spoken.insert(0, {"role": "system", "content": "\n\n".join(prompts)})
-    return spoken
-
-
-def _message_of(event: Event) -> Message | None:
-    """An event as a message of a chat; None for an event that the model did not see."""
-    if event.kind in (EventKind.ERROR, EventKind.INTERRUPTION, EventKind.CLEARING):
-        return None
-    if event.call is not None:
-        arguments = json.dumps(dict(event.call.arguments), ensure_ascii=False, default=str)
-        return {"role": "assistant", "content": f"[calls {event.call.name} {arguments}]"}
-    if event.kind is EventKind.TOOL_RESULT:
-        return {"role": "user", "content": f"[result]\n{event.text}"}
-    role = event.role if event.kind is EventKind.MESSAGE else "user"
-    return {"role": role, "content": event.text}
-
-
 @dataclass
 class _Answers:
     """The answers in the folder of a run."""
 
     folder: Path
-    by_key: dict[_Key, RecallAnswer] = field(default_factory=dict)
+    by_key: dict[AnswerKey, RecallAnswer] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> _Answers:
@@ -229,7 +131,7 @@ class _Answers:
             cut_torn_line(path)
             for answer in read_notes(path.read_bytes(), path, RecallAnswer):
                 if answer.form == FORM:
-                    answers.by_key[_Key(answer.model, answer.digest)] = answer
+                    answers.by_key[AnswerKey(answer.model, answer.digest)] = answer
         return answers
 
     def add(self, answer: RecallAnswer) -> None:
@@ -238,11 +140,11 @@ class _Answers:
             append_line(path, answer)
         except OSError as error:
             raise cannot_write(path, error, "another folder with --out") from error
-        self.by_key[_Key(answer.model, answer.digest)] = answer
+        self.by_key[AnswerKey(answer.model, answer.digest)] = answer
 
 
 async def _ask_all(
-    model: ChatModel, forks: Sequence[_Fork], answers: _Answers, progress: Callable[[int], None]
+    model: ChatModel, forks: Sequence[Fork], answers: _Answers, progress: Callable[[int], None]
 ) -> None:
     """Asks about each fork that has no answer; breaches with the same messages share an answer."""
     counts = Counter(fork.key(model.fingerprint) for fork in forks)
@@ -252,7 +154,7 @@ async def _ask_all(
     if not open_keys:
         return
 
-    async def ask(engine: Engine, key: _Key) -> None:
+    async def ask(engine: Engine, key: AnswerKey) -> None:
         answers.add(await _answer(engine, key, messages[key]))
         progress(counts[key])
 
@@ -261,7 +163,7 @@ async def _ask_all(
             group.create_task(ask(engine, key))
 
 
-async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> RecallAnswer:
+async def _answer(engine: Engine, key: AnswerKey, messages: Sequence[Message]) -> RecallAnswer:
     """The model's answer; "" if it refuses the request, as one that is too long for it."""
     request = Request(tuple(messages), sampling=_SAMPLING, name="The question for the rules")
     try:
@@ -278,7 +180,7 @@ async def _answer(engine: Engine, key: _Key, messages: Sequence[Message]) -> Rec
     )
 
 
-def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
+def _verdict(fork: Fork, answer: RecallAnswer) -> bool | None:
     """Whether an answer states the rule; None if it is empty, or was cut before it stated it."""
     recalled = fork.rule.recalled
     text = answer.answer
@@ -291,13 +193,13 @@ def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
     return states if states or is_whole else None
 
 
-def _with_causes(run: Run, verdicts: Mapping[_Place, bool | None]) -> Run:
+def _with_causes(run: Run, verdicts: Mapping[BreachPlace, bool | None]) -> Run:
     """The run with the causes that the verdicts give."""
     dialogs: dict[int, LogDialog] = {}
     for row in {place.row for place in verdicts}:
         dialog = run.dialogs[row]
         probes = [
-            _with_cause(probe, verdicts.get(_Place(row, number)))
+            _with_cause(probe, verdicts.get(BreachPlace(row, number)))
             for number, probe in enumerate(dialog.probes)
         ]
         dialogs[row] = dialog.model_copy(update={"probes": tuple(probes)})

@@ -13,8 +13,8 @@ from holdfast.logs.turn_scoring import MAX_TEXT_CHARACTERS
 from holdfast.records import LogDialog
 from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import find_logs
-from holdfast.transcripts.reading import read_values
 from holdfast.transcripts.transcript import Transcript
+from holdfast.transcripts.value_reading import read_values
 
 
 @dataclass(frozen=True)

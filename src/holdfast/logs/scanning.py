@@ -31,7 +31,8 @@ from holdfast.drift.suites import as_suite
 from holdfast.errors import HoldfastError, UnknownName, option
 from holdfast.files import cannot_write
 from holdfast.logs.loaded_files import LoadedFile
-from holdfast.logs.part_scanning import Scan, ScannedPart, join_files, join_parts, scan_part
+from holdfast.logs.part_joining import join_files, join_parts
+from holdfast.logs.part_scanning import Scan, ScannedPart, scan_part
 from holdfast.logs.scored_logs import identity_of, write_scores
 from holdfast.logs.turn_scoring import METHOD
 from holdfast.measures.measure_specs import inner_specs, read_spec
@@ -143,34 +144,53 @@ def _scan_files(
     """Scans the files, and returns each as one part, in the order of the files."""
     parts_by_file = [parts_of(log, scan.form) for log in logs]
     parts = [part for file_parts in parts_by_file for part in file_parts]
-    file_of_part = [number for number, file_parts in enumerate(parts_by_file) for _ in file_parts]
-    unread_parts = Counter(file_of_part)  # of each file
     total = sum(map(_size, logs))
-    scanned: dict[int, ScannedPart] = {}  # by the positions of the parts
-    files = 0
-    size = 0
-    problems = 0
+    file_of_part = [number for number, file_parts in enumerate(parts_by_file) for _ in file_parts]
+    progress = _ProgressCounts(Counter(file_of_part), len(logs), total)
     if total <= MAX_BYTES_IN_ONE_PROCESS:
         workers = 1
     with _scanner(scan, min(workers, len(parts))) as scan_all:
-        for position, part in scan_all(parts):
-            scanned[position] = part
-            unread_parts[file_of_part[position]] -= 1
-            if unread_parts[file_of_part[position]] == 0:
-                files += 1
-            size += _size_of_part(parts[position])
-            problems += len(part.problems)
-            watch(ScanProgress(files, size, len(logs), total, problems))
-        scanned_files: list[ScannedPart] = []
+        scanned: dict[int, ScannedPart] = {}  # by the positions of the parts
+        for position, scanned_part in scan_all(parts):
+            scanned[position] = scanned_part
+            progress.add(file_of_part[position], parts[position], scanned_part)
+            watch(progress.so_far())
+        files: list[ScannedPart] = []
         in_order = (scanned[position] for position in range(len(parts)))
         for log, file_parts in zip(logs, parts_by_file, strict=True):
             file = join_parts(log, [*islice(in_order, len(file_parts))])
             if file is None:  # a part cannot be read by itself
                 ((_, file),) = scan_all([FilePart(log)])
-            scanned_files.append(file)
-    problems = sum(len(file.problems) for file in scanned_files)
+            files.append(file)
+    problems = sum(len(file.problems) for file in files)
     watch(ScanProgress(len(logs), total, len(logs), total, problems))
-    return scanned_files
+    return files
+
+
+@dataclass
+class _ProgressCounts:
+    """Counts what has been read, part by part.
+
+    Args:
+        open_parts: the number of parts that are not read yet, by the number of their file.
+    """
+
+    open_parts: Counter[int]
+    all_files: int
+    all_bytes: int
+    files: int = 0
+    bytes: int = 0
+    problems: int = 0
+
+    def add(self, file: int, part: FilePart, scanned: ScannedPart) -> None:
+        self.open_parts[file] -= 1
+        if self.open_parts[file] == 0:
+            self.files += 1
+        self.bytes += _size_of_part(part)
+        self.problems += len(scanned.problems)
+
+    def so_far(self) -> ScanProgress:
+        return ScanProgress(self.files, self.bytes, self.all_files, self.all_bytes, self.problems)
 
 
 def _size_of_part(part: FilePart) -> int:

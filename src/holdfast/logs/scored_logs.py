@@ -1,9 +1,15 @@
-"""Writes the scores of logs as the records of a run, with the rules in its manifest."""
+"""Writes the scores of logs as the records of a run, with the rules in its manifest.
+
+Logs, in memory             -> score_logs                           -> ScoredLogs
+files of any size, on disk  -> scan_logs (scanning, part_joining)   -> ScoredLogs
+ScoredLogs                  -> write_scores                         -> Run
+"""
 
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,33 +44,43 @@ class NamedRule(NamedTuple):
     rule: Rule
 
 
-@dataclass(frozen=True)
-class ScoredLogs:
-    """The dialogs of a set of logs, each of which is scored when it is needed.
+@dataclass(frozen=True, slots=True)
+class DialogToWrite:
+    """A dialog with one of the suite's prompts, whose record is still to be written.
 
     Args:
-        dialogs: how many were read, with those that have none of the suite's prompts.
-        cases: the case of each dialog that is scored.
-        other_prompts: how many of these have a system prompt other than that of their case.
-        reasoning_turns: how many of their turns begin with reasoning.
-        refused_calls: how many tool calls in their turns never ran.
+        case: the case with its prompt.
+        has_other_prompt: whether its system prompt is another one than that of its case.
+        reasoning_turns: how many of its turns begin with reasoning.
+        refused_calls: how many tool calls in its turns never ran.
+        scores: returns its scores, or its record as the JSON of a line if no score awaits a judge.
+    """
+
+    case: Case
+    has_other_prompt: bool
+    reasoning_turns: int
+    refused_calls: int
+    scores: Callable[[], ScoredDialog | bytes]
+
+
+@dataclass(frozen=True)
+class ScoredLogs:
+    """A set of logs as `write_scores` takes it: `Logs` in memory, or files scanned to the disk.
+
+    Args:
+        to_write: the dialogs that have one of the suite's prompts.
+        count: the number of all dialogs.
         formats: the number of dialogs in each format.
         problems: a sentence for each line or part of a file that was left out.
         fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
-        scored: returns the scores of a dialog by its number among those that are scored, or its
-            record as the JSON of a line if no score awaits a judge.
         loaded: the names of files that were put into every context.
     """
 
-    dialogs: int
-    cases: tuple[Case, ...]
-    other_prompts: int
-    reasoning_turns: int
-    refused_calls: int
+    to_write: Sequence[DialogToWrite]
+    count: int
     formats: Mapping[str, int]
     problems: tuple[str, ...]
     fingerprint: str
-    scored: Callable[[int], ScoredDialog | bytes]
     loaded: tuple[str, ...] = ()
 
 
@@ -82,23 +98,26 @@ def score_logs(
         AnotherRun: the folder holds another run.
     """
     suite = as_suite(suite, probed=False)
-    pairs: list[tuple[LoggedDialog, Case]] = []
+    to_write: list[DialogToWrite] = []
     for dialog in logs.dialogs:
         case = case_of(dialog, suite)
         if case is not None:
-            pairs.append((dialog, case))
+            to_write.append(_to_write(dialog, case))
     scored_logs = ScoredLogs(
-        dialogs=len(logs.dialogs),
-        cases=tuple(case for _, case in pairs),
-        other_prompts=sum(has_other_prompt(dialog, case) for dialog, case in pairs),
-        reasoning_turns=sum(bool(turn.reasoning) for dialog, _ in pairs for turn in dialog.turns),
-        refused_calls=sum(len(turn.refused) for dialog, _ in pairs for turn in dialog.turns),
-        formats=logs.formats,
-        problems=logs.problems,
-        fingerprint=logs.fingerprint,
-        scored=lambda number: score_dialog(*pairs[number]),
+        to_write, len(logs.dialogs), logs.formats, logs.problems, logs.fingerprint
     )
     return write_scores(scored_logs, suite, out, judging, command)
+
+
+def _to_write(dialog: LoggedDialog, case: Case) -> DialogToWrite:
+    """A dialog in memory, which is scored when its record is written."""
+    return DialogToWrite(
+        case=case,
+        has_other_prompt=has_other_prompt(dialog, case),
+        reasoning_turns=sum(bool(turn.reasoning) for turn in dialog.turns),
+        refused_calls=sum(len(turn.refused) for turn in dialog.turns),
+        scores=partial(score_dialog, dialog, case),
+    )
 
 
 def write_scores(
@@ -114,8 +133,8 @@ def write_scores(
         NoDialog: no dialog has one of the suite's prompts.
         AnotherRun: the folder holds another run.
     """
-    if not logs.cases:
-        raise _no_matching_prompt(logs.dialogs, suite)
+    if not logs.to_write:
+        raise _no_matching_prompt(logs.count, suite)
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
     size = 1 if models else _BATCH  # each answer of a judge is kept at once
@@ -125,7 +144,7 @@ def write_scores(
         async def score_all() -> None:
             async with open_judges(suite, models, run.folder) as judges:
                 await judges.check(judging)
-                numbers = batches(range(len(logs.cases)), size)
+                numbers = batches(range(len(logs.to_write)), size)
                 for batch in resume(run, METHOD, numbers, alone=True):
                     if batch.to_run:
                         lines = {
@@ -140,17 +159,17 @@ def write_scores(
 
 def _about(logs: ScoredLogs, suite: Suite, command: str) -> dict[str, Any]:
     """The fields of the manifest that describe the logs and the rules."""
-    case_ids = {case.id for case in logs.cases}
+    case_ids = {dialog.case.id for dialog in logs.to_write}
     cases = [case for case in suite.cases if case.id in case_ids]
     return {
         "command": METHOD,
         "version": __version__,
         "argv": command,
-        "dialogs": logs.dialogs,
-        "unmatched": logs.dialogs - len(logs.cases),
-        "other_prompts": logs.other_prompts,
-        "reasoning_turns": logs.reasoning_turns,
-        "refused_calls": logs.refused_calls,
+        "dialogs": logs.count,
+        "unmatched": logs.count - len(logs.to_write),
+        "other_prompts": sum(dialog.has_other_prompt for dialog in logs.to_write),
+        "reasoning_turns": sum(dialog.reasoning_turns for dialog in logs.to_write),
+        "refused_calls": sum(dialog.refused_calls for dialog in logs.to_write),
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
         "rules": rules_of(cases),
@@ -166,23 +185,23 @@ def identity_of(suite: Suite) -> dict[str, str]:
 
 
 async def _line(logs: ScoredLogs, number: int, judges: Judges) -> bytes:
-    """The line of a dialog's record, with the scores that a judge gives."""
-    scored = logs.scored(number)
+    """The line of the record of dialog `number`, with the scores that a judge gives."""
+    scored = logs.to_write[number].scores()
     if isinstance(scored, bytes):
         return with_checksum(with_number(scored, number))
     results = await judges.resolve(scored.outcomes)
     return to_line(with_results(scored, results).model_copy(update={"conversation": number}))
 
 
-def _no_matching_prompt(dialogs: int, suite: Suite) -> NoDialog:
+def _no_matching_prompt(num_dialogs: int, suite: Suite) -> NoDialog:
     prompts = f"one of the {len(suite.cases)} system prompts of the suite {suite.name!r}"
     cure = (
         "give the prompt as the dialogs have it, or a suite with one case, which is used for every"
         " dialog"
     )
-    if dialogs == 1:
+    if num_dialogs == 1:
         return NoDialog(f"The only dialog does not have {prompts}; {cure}.")
-    return NoDialog(f"None of the {dialogs} dialogs has {prompts}; {cure}.")
+    return NoDialog(f"None of the {num_dialogs} dialogs has {prompts}; {cure}.")
 
 
 def with_number(content: bytes, number: int) -> bytes:

@@ -12,15 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.logs.part_scanning import (
-    Scan,
-    ScannedDialog,
-    ScannedPart,
-    join_files,
-    join_parts,
-    read_pending,
-    scan_part,
-)
+from holdfast.logs.part_joining import join_files, join_parts
+from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart, read_pending, scan_part
 from holdfast.logs.scored_logs import ScoredLogs
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe

@@ -4,7 +4,8 @@ From a spec string to what the engine reads:
 
 spec               `read_methods` and `parse`: texts <-> methods; sweep, for several values
 parameters         declares the parameters of a method's class, and checks their values
-heads              sets of heads and of layers; fitted and method_file read files
+heads              sets of heads and of layers; head_specs reads them, head_rankings ranks heads
+fitted             what a method learned from a model; method_file reads methods from files
 compiled           `CompiledMethods`: what methods change, and what they need
 kinds              the kinds of method, and one table of what each kind needs of a model
 protocols          the functions that a method of each kind has
@@ -24,15 +25,9 @@ repair             hides or marks replies that broke a rule; retry draws them ag
 from holdfast.methods.all_methods import METHODS_OUTSIDE_MODELS, catalogue, schema
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_methods
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
-from holdfast.methods.heads import (
-    HeadSet,
-    Ranking,
-    Shape,
-    intersection,
-    read_heads,
-    union,
-    write_heads,
-)
+from holdfast.methods.head_rankings import Ranking, intersection, union
+from holdfast.methods.head_specs import read_heads, write_heads
+from holdfast.methods.heads import HeadSet, Shape
 from holdfast.methods.hold import Floors
 from holdfast.methods.kinds import Ability, MethodKind
 from holdfast.methods.method_classes import *  # noqa: F403

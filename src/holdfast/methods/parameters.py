@@ -16,7 +16,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
-from holdfast.methods.heads import HeadSet, read_heads, read_layers, to_head_set, to_layer_set
+from holdfast.methods.head_specs import read_heads, read_layers
+from holdfast.methods.heads import HeadSet, to_head_set, to_layer_set
 from holdfast.validation.ranges import Range, whole_value
 
 # JSON Schemas: numbers of layers, and a pair of a layer and a head

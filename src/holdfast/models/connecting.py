@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
+from holdfast.models.endpoint_address import is_this_machine, read_address, read_key
 from holdfast.models.endpoint_answers import read_models
 from holdfast.models.endpoint_errors import Endpoint, failure_of, list_models
 from holdfast.models.endpoint_server import Server
@@ -104,10 +102,10 @@ def _prepare(
             "an endpoint", "requests_per_minute", requests_per_minute
         )
         interval = 60 / rate
-    address = _read_address(base_url)
-    is_local = _is_this_machine(address.hostname or "")
+    address = read_address(base_url)
+    is_local = is_this_machine(address.hostname or "")
     needs_key = not is_local or api_key_env != OPENAI_KEY  # the user chose this variable
-    key = _read_key(api_key_env, address, needed=needs_key)
+    key = read_key(api_key_env, address, needed=needs_key)
     return Server(
         Endpoint(
             url=address.geturl().rstrip("/"),
@@ -248,94 +246,26 @@ async def _find_model(client: AsyncOpenAI, endpoint: Endpoint) -> str:
         raise failure_of(error, endpoint) from None
     if len(names) == 1:
         return names[0]
-    url = endpoint.url
     if names:
         raise ModelError(
-            f"{url} has {len(names)} models ({list_models(names, endpoint)}); name the one to use"
-            " (model= in Python, or `--endpoint-model`).",
+            f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); name the one"
+            " to use (model= in Python, or `--endpoint-model`).",
             option="model",
         )
+    raise _no_model(endpoint.url, answer)
+
+
+def _no_model(url: str, answer: str) -> ModelError:
+    """The error for a server that lists no model; `answer` says how it answers instead."""
     if urlsplit(url).path.rstrip("/").endswith("/v1"):
-        raise ModelError(
+        return ModelError(
             f"{url}/models {answer}; name the model to use (model= in Python, or"
             " `--endpoint-model`).",
             option="model",
         )
     base = urlsplit(url)._replace(path="/v1").geturl()
-    raise ModelError(
+    return ModelError(
         f"{url}/models {answer}; give {base} if that is the endpoint's address, or name the model"
         " to use (model= in Python, or `--endpoint-model`).",
         option="model",
     )
-
-
-def _read_address(base_url: str) -> SplitResult:
-    """Parses the address of an endpoint; refuses any that is more, or less, than an address."""
-    try:
-        address = urlsplit(base_url)
-        is_http = address.scheme in ("http", "https")
-        is_web_address = is_http and bool(address.hostname) and address.port != 0
-    except ValueError:
-        is_web_address = False
-    if not is_web_address:
-        raise UsageError(
-            f"{base_url!r} is not the web address of an endpoint; give one such as"
-            " http://localhost:8000/v1.",
-            option="base_url",
-            value=base_url,
-        )
-    if address.username or address.password or address.query or address.fragment:
-        raise UsageError(
-            f"The base URL of {address.hostname} contains more than an address; put the key in an"
-            " environment variable, and leave out any query and fragment.",
-            option="base_url",
-        )
-    if address.path.rstrip("/").endswith("/chat/completions"):
-        raise UsageError(
-            f"The base URL {base_url!r} ends in /chat/completions; leave that part out.",
-            option="base_url",
-            value=base_url,
-        )
-    return address
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
-
-
-def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
-    """Reads an API key from an environment variable; "" if it is unset and not needed."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-        raise UsageError(
-            "Give the name of the environment variable that holds the API key, not the key itself.",
-            option="api_key_env",
-        )
-    key = os.environ.get(variable, "").strip()
-    if not key and needed and not variable.isupper():
-        # the name is not shown, as it may be a key that was given by mistake
-        raise ModelError(
-            f"There is no API key for {address.hostname} in the environment variable that was"
-            " named for it; set it, or name another variable (not the key itself).",
-            option="api_key_env",
-        )
-    if not key and needed:
-        raise ModelError(
-            f"There is no API key for {address.hostname} in the environment variable {variable};"
-            " set it, or name another variable.",
-            option="api_key_env",
-            value=variable,
-        )
-    if not re.fullmatch(r"[\x21-\x7e]*", key):
-        raise ModelError(
-            f"The API key in the environment variable {variable} has blanks or other characters"
-            " that no key has; set it to the key alone.",
-            option="api_key_env",
-            value=variable,
-        )
-    return key

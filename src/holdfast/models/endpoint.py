@@ -16,7 +16,8 @@ from holdfast.errors import Unreachable
 from holdfast.methods import Ability, Method
 from holdfast.models.endpoint_server import Server
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import Generates, generate_all, prepare_batch
+from holdfast.models.protocol import Generates
+from holdfast.models.request_batches import generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:

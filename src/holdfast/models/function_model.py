@@ -14,7 +14,8 @@ from holdfast.methods import Ability, Method
 from holdfast.methods.kinds import EVERY_MODEL
 from holdfast.models.capabilities import check_requirements
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import Generates, generate_all, prepare_batch
+from holdfast.models.protocol import Generates
+from holdfast.models.request_batches import generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request
 
 # from the messages of a chat to the text of the reply

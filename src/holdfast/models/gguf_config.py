@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.models.gguf import ARRAY, GGUF, ROTARY_FACTORS, STRING, TOKENS
+from holdfast.models.gguf import GGUF, ROTARY_FACTORS, TOKENS
+from holdfast.models.gguf_header import ARRAY, STRING
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig

@@ -26,7 +26,8 @@ import torch
 from torch import Tensor
 
 from holdfast.generation.cpu_threads import one_thread
-from holdfast.models.gguf import GGUF, ROTARY_FACTORS, TensorInfo
+from holdfast.models.gguf import GGUF, ROTARY_FACTORS
+from holdfast.models.gguf_header import TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

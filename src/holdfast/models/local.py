@@ -1,6 +1,6 @@
 """Chat models that run in this process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -14,28 +14,18 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.errors import ModelError
 from holdfast.generation.memory import memory_of_this_process
-from holdfast.generation.reply_scoring import Scored
 from holdfast.generation.transformers_runner import TransformersRunner
-from holdfast.methods import (
-    Ability,
-    Method,
-    Methods,
-    Shape,
-    compile_methods,
-    read_methods,
-)
+from holdfast.methods import Ability, Method, Methods, Shape, compile_methods, read_methods
 from holdfast.models.capabilities import LOCAL_ABILITIES, check_requirements
 from holdfast.models.event_loop import run_sync
 from holdfast.models.fingerprint import Fingerprint
-from holdfast.models.protocol import Generates
-from holdfast.models.requests import Reply, Request
-from holdfast.models.session import LocalSession
-from holdfast.models.streaming import stream_reply
+from holdfast.models.requests import Request
+from holdfast.models.session import GeneratesInSessions
 from holdfast.states import abilities, check_states
 
 
 @dataclass(frozen=True)
-class LocalModel(Generates):
+class LocalModel(GeneratesInSessions):
     """A Hugging Face chat model in this process.
 
     Args:
@@ -72,28 +62,6 @@ class LocalModel(Generates):
         """A digest of the current configuration, weights and chat template."""
         return self.identity.current()
 
-    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats in a new session; see `LocalSession.generate_batch`."""
-        return self.session().generate_batch(requests)
-
-    def score(
-        self,
-        messages: Messages,
-        replies: Sequence[str],
-        methods: Methods = (),
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Scored:
-        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
-        return self.session().score_batch(
-            [Request(messages, methods, emphasis=emphasis, marks=marks)], [replies]
-        )[0]
-
-    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
-        """Answers one chat; `write` receives the text piece by piece as it is drawn."""
-        return stream_reply(self.session().stream, self.tokenizer, request, write)
-
     def rehearse(
         self, messages: Messages, methods: Methods, *, emphasis: Sequence[Part] = ()
     ) -> tuple[Method, ...]:
@@ -122,10 +90,6 @@ class LocalModel(Generates):
         if device.type == "cuda":
             return torch.cuda.get_device_properties(device).total_memory // 4
         return memory_of_this_process() // 4
-
-    def session(self, *, long_lived: bool = False) -> LocalSession:
-        """Opens a session; with `long_lived`, requests without a thread share their beginnings."""
-        return LocalSession(self, long_lived=long_lived)
 
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that this model cannot apply.

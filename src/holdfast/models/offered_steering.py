@@ -1,4 +1,10 @@
-"""The steering that a server offers at `GET /v1/steering`, as it is written and read."""
+"""The steering that a server offers at `GET /v1/steering`, as it is written and read.
+
+For example:
+
+    '{"methods": [{"name": "boost"}, ...], "spelling": "holdfast", ...}'     as a `SteeringAnswer`
+    -> OfferedSteering(wire_format="holdfast", methods=("boost", ...), ...)  as a client uses it
+"""
 
 from __future__ import annotations
 
@@ -159,7 +165,7 @@ async def _ask(client: AsyncOpenAI, endpoint: Endpoint, **options: Any) -> Offer
 
 
 def read_offer(text: str) -> OfferedSteering:
-    """Reads the answer to `GET /v1/steering`; an unknown answer means an ordinary endpoint."""
+    """Reads the answer to `GET /v1/steering`; one without methods means an ordinary endpoint."""
     try:
         fields = fields_of(json.loads(text))
     except (ValueError, RecursionError):
@@ -174,15 +180,18 @@ def read_offer(text: str) -> OfferedSteering:
         return OfferedSteering(
             obstacle=f"this version cannot read its answer about steering ({wrong})"
         )
+    return _usable_offer(answer)
+
+
+def _usable_offer(answer: SteeringAnswer) -> OfferedSteering:
+    """The part of an answer that this version can use, or why it can use none of it."""
     if answer.refusal:
         return OfferedSteering(obstacle=f"it cannot steer now ({answer.refusal})")
     if answer.wire_format not in WIRE_FORMATS:
         return OfferedSteering(
             obstacle=f"this version does not know its wire format {answer.wire_format!r}"
         )
-    needs: set[str] = set()
-    for method in answer.methods:
-        needs.update(method.needs)
+    needs = {need for method in answer.methods for need in method.needs}
     abilities = {ability for ability in Ability if ability.value in needs}
     return OfferedSteering(
         wire_format=answer.wire_format,

@@ -1,14 +1,18 @@
 """The protocols of chat models and engines, whether they run here or behind an endpoint.
 
-A model from elsewhere has the members of `ChatModel`, and opens an `Engine`; the protocols after
-these two are optional.
+Generates   implements `generate` with `generate_batch`; a model may inherit it
+ChatModel   the members that every model has; its `session` opens an engine
+Engine      an asynchronous function from a request to a reply
+
+The protocols after these are optional. A function beside each reads the member from any model or
+engine, such as `tokenizer_of(model)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack, cast, runtime_checkable
 
 from holdfast.chat.default_prompts import default_system_prompt
 from holdfast.chat.emphasis import Part
@@ -16,7 +20,6 @@ from holdfast.chat.messages import Messages
 from holdfast.errors import UnknownName
 from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
-from holdfast.models.event_loop import task_group
 from holdfast.models.grammars import read_response_format
 from holdfast.models.requests import Reply, Request
 
@@ -24,10 +27,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from holdfast.generation.reply_scoring import Scored
-
-
-RequestT = TypeVar("RequestT")
-Result = TypeVar("Result")
 
 
 class Generates(Protocol):
@@ -80,8 +79,7 @@ class Generates(Protocol):
                 the response format has a schema that cannot be enforced.
         """
         for name in values.keys() - SamplingValues.__annotations__.keys():
-            arguments = {*Generates.generate.__annotations__, *SamplingValues.__annotations__}
-            raise UnknownName("argument", name, arguments - {"values", "return"}, "generate")
+            raise UnknownName("argument", name, _argument_names(), "generate")
         request = Request(
             messages,
             methods,
@@ -96,6 +94,12 @@ class Generates(Protocol):
         )
         request.check_span()
         return self.generate_batch([request])[0]
+
+
+def _argument_names() -> set[str]:
+    """The names of the arguments of `generate`, of which `values` stands for several."""
+    names = {*Generates.generate.__annotations__, *SamplingValues.__annotations__}
+    return names - {"values", "return"}
 
 
 @runtime_checkable
@@ -159,8 +163,7 @@ class Engine(Protocol):
     async def __aexit__(self, *error: object) -> None: ...
 
 
-# Optional: some models and engines also have one of these. A function beside each protocol reads
-# it from any model or engine.
+# Optional members
 
 
 @runtime_checkable
@@ -225,85 +228,3 @@ async def score_replies(
 ) -> list[Scored]:
     """The log-probabilities of given replies; the model must have `Ability.REPLY_SCORES`."""
     return await cast("ScoresReplies", engine).score(requests, replies)
-
-
-# Replicas: copies of a model in other processes, which answer side by side. Their engine answers
-# requests like any other; other computations with the model are sent to a replica.
-
-
-@runtime_checkable
-class ReplicatedModel(Protocol):
-    """A model whose replicas are in other processes."""
-
-    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function with the model of one replica.
-
-        The function and its arguments are sent there, so they must be picklable.
-        """
-
-
-@runtime_checkable
-class ReplicatedEngine(Protocol):
-    """An engine of a model with replicas."""
-
-    @property
-    def replicas(self) -> int:
-        """The number of calls of `compute` that run side by side."""
-
-    async def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function with the session of the least busy replica.
-
-        Raises:
-            RequestFailed: several replicas were lost while they computed it.
-        """
-
-
-def ask_model(model: ChatModel, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Calls a function with a model or, if it has replicas, with the model of one of them."""
-    if isinstance(model, ReplicatedModel):
-        result: Result = model.ask(function, *arguments)
-        return result
-    return function(model, *arguments)
-
-
-def replicas_of(engine: Engine) -> int:
-    """The number of calls of `compute` that are worth making at once."""
-    return engine.replicas if isinstance(engine, ReplicatedEngine) else 1
-
-
-async def compute(
-    engine: Engine, function: Callable[..., Awaitable[Result]], *arguments: Any
-) -> Result:
-    """Awaits a function of an open session: that of a replica, if there are any, or this one.
-
-    The function and its arguments must be picklable for a replica.
-    """
-    if isinstance(engine, ReplicatedEngine):
-        result: Result = await engine.compute(function, *arguments)
-        return result
-    return await function(engine, *arguments)
-
-
-# Batches
-
-
-async def generate_all(
-    generate: Callable[[RequestT], Coroutine[Any, Any, Reply]], requests: Sequence[RequestT]
-) -> list[Reply]:
-    """Answers requests concurrently and returns the replies in their order.
-
-    The first error cancels the others.
-    """
-    async with task_group() as group:
-        tasks = [group.create_task(generate(request)) for request in requests]
-    return [task.result() for task in tasks]
-
-
-def prepare_batch(requests: Sequence[Request]) -> list[Request]:
-    """Names the requests of a batch, for errors; refuses those with a method that lacks a span."""
-    named: list[Request] = []
-    for number, request in enumerate(requests, 1):
-        name = f"Request {number} of {len(requests)}" if len(requests) > 1 else ""
-        request.check_span(name)
-        named.append(replace(request, name=name))
-    return named

@@ -1,19 +1,26 @@
-"""Sessions of local models, whose requests share the keys and values of their conversations."""
+"""Sessions of local models, whose requests share the keys and values of their conversations.
+
+LocalSession         the engine
+GeneratesInSessions  implements a model's methods with a new session for each call
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import lru_cache
-from typing import Self
+from typing import Protocol, Self
 
+from holdfast.chat.emphasis import Part
+from holdfast.chat.messages import Messages
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored, score_requests
 from holdfast.generation.request_errors import name_errors
+from holdfast.methods import Methods
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.protocol import generate_all, prepare_batch
+from holdfast.models.protocol import Generates
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of
 from holdfast.models.rendering import (
     RenderedRequest,
@@ -22,10 +29,13 @@ from holdfast.models.rendering import (
     prefixes_of_known_replies,
     render_requests,
 )
+from holdfast.models.request_batches import generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
 from holdfast.models.step_loop import StepLoop
-from holdfast.models.stepped_model import SessionModel, SteppedModel, StepWorker, ThreadCache
+from holdfast.models.stepped_model import SessionModel, SteppedModel, StepWorker
+from holdfast.models.streaming import stream_reply
+from holdfast.models.thread_cache import ThreadCache
 from holdfast.validation import ranges
 
 MAX_TOP_LOGPROBS = 20
@@ -315,3 +325,32 @@ class LocalSession:
         self._check_weights()
         (rendered,) = self._render([request])
         return (await self._resolve(rendered)).request
+
+
+class GeneratesInSessions(Generates, Protocol):
+    """Implements `generate_batch`, `stream` and `score` of a `SessionModel` with its sessions."""
+
+    def session(self: SessionModel, *, long_lived: bool = False) -> LocalSession:
+        """Opens a session; with `long_lived`, requests without a thread share their beginnings."""
+        return LocalSession(self, long_lived=long_lived)
+
+    def generate_batch(self: SessionModel, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats in a new session; see `LocalSession.generate_batch`."""
+        return LocalSession(self).generate_batch(requests)
+
+    def stream(self: SessionModel, request: Request, write: Callable[[str], None]) -> Reply:
+        """Answers one chat; `write` receives the text piece by piece as it is drawn."""
+        return stream_reply(LocalSession(self).stream, self.tokenizer, request, write)
+
+    def score(
+        self: SessionModel,
+        messages: Messages,
+        replies: Sequence[str],
+        methods: Methods = (),
+        *,
+        emphasis: Sequence[Part] = (),
+        marks: bool = False,
+    ) -> Scored:
+        """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
+        request = Request(messages, methods, emphasis=emphasis, marks=marks)
+        return LocalSession(self).score_batch([request], [replies])[0]

@@ -1,7 +1,6 @@
 """Answers the open requests of a session's model step by step.
 
 SessionModel  the model: a `LocalModel`, or a plug-in's model with its own runner
-ThreadCache   what threads have computed of their conversations
 StepWorker    makes the steps of a server in a thread, and decides when it gives up
 SteppedModel  turns rendered requests into replies; a `StepLoop` calls it
 """
@@ -9,33 +8,29 @@ SteppedModel  turns rendered requests into replies; a `StepLoop` calls it
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
 from typing import Protocol
 
-import torch
-from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.errors import ModelError
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.model_runner import ModelRunner
 from holdfast.generation.prefix_cache import PrefixCache
-from holdfast.generation.saved_kv import CachedPrefix
 from holdfast.generation.scheduler import Scheduler, Serving
-from holdfast.generation.token_requests import RequestState, TokenMass
+from holdfast.generation.token_requests import RequestState
+from holdfast.models.new_tokens import new_tokens
 from holdfast.models.protocol import ChatModel
 from holdfast.models.rendering import RenderedRequest
-from holdfast.models.requests import Reply, Token
+from holdfast.models.requests import Reply
 from holdfast.models.step_loop import ReplyUpdate
+from holdfast.models.thread_cache import ThreadCache
 
 _LOG = logging.getLogger("holdfast")
 _MAX_FAILURES = 3  # failed steps without a reply in between; then the session gives up
-_Prefixes = tuple[CachedPrefix, ...]  # of a conversation so far, one per prompt of its requests
 
 
 class SessionModel(ChatModel, Protocol):
@@ -68,59 +63,6 @@ class SessionModel(ChatModel, Protocol):
     @property
     def runner(self) -> ModelRunner:
         """The model as the engine sees it."""
-
-
-class ThreadCache:
-    """Keeps the prefixes of each thread, with at most `limit` bytes of keys and values in all.
-
-    Those of the least recently used threads are evicted first, and recomputed when needed.
-
-    Attributes:
-        size: the bytes of the keys and values that are kept.
-    """
-
-    def __init__(self, limit: int):
-        self.limit = limit
-        self.size = 0
-        self._prefixes = OrderedDict[Hashable, _Prefixes]()  # the least recently used first
-
-    def __len__(self) -> int:
-        return len(self._prefixes)
-
-    def keep(self, thread: Hashable, prefixes: _Prefixes) -> None:
-        """Replaces the prefixes of a thread, and evicts keys and values beyond the limit."""
-        earlier = self._prefixes.get(thread, ())
-        self.forget(thread)
-        kept: list[CachedPrefix] = []
-        for new, old in zip_longest(prefixes, earlier[: len(prefixes)]):
-            if old is not None and old.is_continued_by(new):
-                old.become(new)  # requests that wait with it use the new copy, the only one left
-                kept.append(old)
-            else:
-                kept.append(new)
-        self._prefixes[thread] = tuple(kept)
-        self.size += _size(self._prefixes[thread])
-        for others in self._prefixes.values():
-            if self.size <= self.limit:
-                break
-            self.size -= _size(others)
-            for prefix in others:
-                prefix.kv = None
-
-    def use(self, thread: Hashable) -> _Prefixes:
-        """Returns a thread's prefixes, which become the most recently used; () if it has none."""
-        if thread not in self._prefixes:
-            return ()
-        self._prefixes.move_to_end(thread)
-        return self._prefixes[thread]
-
-    def forget(self, thread: Hashable) -> None:
-        """Drops a thread; requests that already refer to its keys and values can still use them."""
-        self.size -= _size(self._prefixes.pop(thread, ()))
-
-
-def _size(prefixes: _Prefixes) -> int:
-    return sum(prefix.size for prefix in prefixes)
 
 
 class StepWorker:
@@ -272,7 +214,7 @@ class SteppedModel:
             for state, request in self.open.items()
             if request.streamed and len(state.token_ids) > request.num_reported
         }
-        tokens = _new_tokens(num_reported)
+        tokens = new_tokens(num_reported)
         for state in tokens:
             self.open[state].num_reported = len(state.token_ids)
         outcomes = {state: self._end(state) for state in ended}
@@ -308,65 +250,3 @@ class SteppedModel:
 
 def _have_reply(updates: Mapping[RequestState, ReplyUpdate]) -> bool:
     return any(isinstance(update.outcome, Reply) for update in updates.values())
-
-
-def _new_tokens(num_reported: Mapping[RequestState, int]) -> dict[RequestState, list[Token]]:
-    """The tokens of each reply that were not reported, with their mass and log-probabilities."""
-    masses = _new_masses(num_reported)
-    return {
-        state: _tokens_after(state, number, masses.get(state))
-        for state, number in num_reported.items()
-    }
-
-
-def _tokens_after(
-    state: RequestState, num_reported: int, masses: list[TokenMass] | None
-) -> list[Token]:
-    """The tokens of a reply after those that were reported.
-
-    Args:
-        masses: one for each of these tokens; None if they were not traced.
-    """
-    tokens: list[Token] = []
-    for index in range(num_reported, len(state.token_ids)):
-        mass = masses[index - num_reported] if masses is not None else None
-        # the list is empty unless log-probabilities were requested
-        drawn = state.log_probabilities[index] if state.log_probabilities else None
-        token = Token(
-            token_id=state.token_ids[index],
-            mass=float(mass.heads.mean()) if mass else None,
-            uniform=float(mass.uniform.mean()) if mass else None,
-            heads=mass.heads if mass else None,
-            logprob=drawn.drawn if drawn else None,
-            top=drawn.top if drawn else (),
-            cached=state.cached,
-        )
-        tokens.append(token)
-    return tokens
-
-
-def _new_masses(num_reported: Mapping[RequestState, int]) -> dict[RequestState, list[TokenMass]]:
-    """The masses at the tokens of each reply that were not reported, float32 on the CPU.
-
-    Requests without a trace are left out.
-    """
-    traced = {
-        state: state.masses[number : len(state.token_ids)]
-        for state, number in num_reported.items()
-        if len(state.token_ids) > number and state.request.traces_span
-    }
-    if not traced:
-        return {}
-    counts = [len(masses) for masses in traced.values()]
-    all_masses = list(chain(*traced.values()))
-    # one copy for all requests, because each copy waits for the device
-    heads_of = torch.split(_copy_to_cpu([mass.heads for mass in all_masses]), counts)
-    uniform_of = torch.split(_copy_to_cpu([mass.uniform for mass in all_masses]), counts)
-    return {
-        state: list(map(TokenMass, heads, uniform))
-        for state, heads, uniform in zip(traced, heads_of, uniform_of, strict=True)
-    }
-
-
-def _copy_to_cpu(masses: list[Tensor]) -> Tensor:
-    return torch.stack(masses).float().cpu()

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, prepare_batch
+from holdfast.models.protocol import ChatModel
+from holdfast.models.request_batches import prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 
 if TYPE_CHECKING:

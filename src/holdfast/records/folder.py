@@ -1,4 +1,9 @@
-"""Opens run folders for appending: to start a run, to resume it, or to extend it."""
+"""Opens run folders for appending: to start a run, to resume it, or to extend it.
+
+with open_run("runs/first", identity, about) as run:
+    if RecordKey("none", 0) not in run:
+        run.append(conversation)
+"""
 
 from __future__ import annotations
 
@@ -166,8 +171,8 @@ def open_run(
             _refuse_other_files(folder)  # before anything in the folder is touched
         for name in (RECORDS, FAILURES):
             cut_torn_line(folder / name)
-        facts = {"created": created, **about}
-        _start_or_resume(folder, as_json(identity), facts, compatibility)
+        about = {"created": created, **about}
+        _start_or_resume(folder, as_json(identity), about, compatibility)
         run = read_run(folder)
         return OpenRun(folder, run.manifest, set(map(key_of, run.records)), lock)
     except BaseException as error:
@@ -224,17 +229,29 @@ def _start_or_resume(
     folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
 ) -> None:
     """Writes the manifest: a new one, or the existing run's, extended by this command."""
-    manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
-    if (folder / MANIFEST).exists():
-        old_manifest = read_raw_manifest(folder)
-        lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
-        if not lines and old_manifest["identity"] != identity:
-            # another run was started here, and recorded nothing but perhaps failures
-            (folder / FAILURES).unlink(missing_ok=True)
-        else:
-            joined = join_identities(folder, old_manifest, identity, compatibility, about)
-            manifest = _extend_manifest(old_manifest, joined, about, lines)
+    manifest = _resumed_manifest(folder, identity, about, compatibility)
+    if manifest is None:
+        manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     write_whole(folder / MANIFEST, to_manifest(manifest), f"another folder with {option('out')}")
+
+
+def _resumed_manifest(
+    folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
+) -> dict[str, Any] | None:
+    """Returns the existing run's manifest, extended by this command.
+
+    None if a new run starts here: there is no run, or another one that has recorded nothing but
+    perhaps failures, which are removed.
+    """
+    if not (folder / MANIFEST).exists():
+        return None
+    old_manifest = read_raw_manifest(folder)
+    lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
+    if not lines and old_manifest["identity"] != identity:
+        (folder / FAILURES).unlink(missing_ok=True)
+        return None
+    joined = join_identities(folder, old_manifest, identity, compatibility, about)
+    return _extend_manifest(old_manifest, joined, about, lines)
 
 
 def _extend_manifest(
@@ -291,13 +308,13 @@ def _is_junit(path: Path) -> bool:
 def _refuse_other_files(folder: Path) -> None:
     """Refuses a folder without a manifest that has files in it."""
     names = sorted(path.name for path in folder.iterdir() if not _is_junit(path))
-    others = [name for name in names if name not in _OWN_FILES and not name.startswith(".")]
-    if others:
+    other_names = [name for name in names if name not in _OWN_FILES and not name.startswith(".")]
+    if other_names:
         raise AnotherRun(
-            f"{folder} is not empty and is not a run (it holds {others[0]!r});"
+            f"{folder} is not empty and is not a run (it holds {other_names[0]!r});"
             f" choose a new or empty folder with {option('out')}.",
             option=str(folder),
-            value=others[0],
+            value=other_names[0],
         )
 
 

@@ -11,7 +11,7 @@ junit              JUnit XML
 
 drift_page         the page; terminal, what is printed; first_run_table, what a first run prints
 opening_sentences  the sentences that both begin with; run_title, the first one
-next_step          what to do next; run_setup, the commands for it
+next_step          what to do next; run_setup, the commands for it; fixes_to_try, the fixes
 fix_sentences      what the best fix gains; baseline_sentences, scores without the prompt
 series_charts      the charts of the page; run_figures, the figures; score_phrases, shared phrases
 shortfalls         replies that fell short; collapse_section, conversations that collapsed;
@@ -21,15 +21,16 @@ conversations      the conversations, as data for the page
 
 The other commands:
 
-check              check_sentences, check_section, check_junit
+check              check_sentences, check_details, check_section, check_junit
 compare            compare_sentences, compare_tables, compare_page
 map                loss_map_tables
-logs               logs_sentences, logs_table, logs_causes, logs_page with logs_strips; logs_junit
-                   and logs_export write files; log_formats lists the formats
+logs               logs_sentences, logs_words, logs_table, logs_causes, logs_page with logs_strips;
+                   logs_junit and logs_export write files; log_formats lists the formats
 suite test         measure_tests_table
-calibrate          calibration_sentences, calibration_figures, calibration_page
+calibrate          calibration_sentences, calibration_table, calibration_figures,
+                   calibration_page
 precedent          precedent_tables
-trace, geometry    trace_report, geometry_report
+trace, geometry    trace_report with trace_figures; geometry_report
 profile, tasks     profile_report, task_tables
 """
 

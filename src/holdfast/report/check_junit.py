@@ -12,11 +12,10 @@ from pathlib import Path
 
 from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.records.check_records import Check, PromptCheck, RuleCheck, Terms
+from holdfast.report.check_details import prompt_details, rule_details
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,
     how_to_decide,
-    prompt_details,
-    rule_details,
     rule_sentence,
     verdict_sentence,
     verdict_word,

@@ -1,7 +1,13 @@
-"""The output of `holdfast check`: a verdict per prompt with its reason, details and totals."""
+"""Sentences on the verdicts of `holdfast check`: reasons, comparisons and totals.
+
+A `PromptCheck` of the prompt "bot" becomes, among others,
+
+    verdict_word       "fail"
+    verdict_sentence   "below 0.9 in round 3, rule brief: 0.42 [0.31, 0.55] (8 conversations)"
+    totals_sentence    "1 of 3 prompts failed, 2 passed (bar: 0.9 for every rule in ...)."
+"""
 
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,7 +15,6 @@ from holdfast.analysis.check_verdicts import cell_verdict
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.plurals import count_of
-from holdfast.records import Conversation, Probe
 from holdfast.records.check_records import (
     CheckedCell,
     PromptAgainstEarlierRun,
@@ -19,13 +24,10 @@ from holdfast.records.check_records import (
     Terms,
 )
 from holdfast.report.run_title import nothing_measured
-from holdfast.report.wording import WIDTH, wrapped
+from holdfast.report.wording import wrapped
 
 NO_CLEAR_FAILURE = "no clear failure"
 UNAVAILABLE = "unavailable"
-_MAX_CONVERSATIONS_SHOWN = 3  # that JUnit shows per broken rule
-_BLOCKS = "▁▂▃▄▅▆▇█"  # for scores from 0 to 1
-_MARGIN = 10  # columns left of quoted text: two spaces, the speaker in seven, and a space
 _ROUNDING = 1e-6  # in hundredths
 
 
@@ -41,27 +43,6 @@ def verdict_word(prompt_check: PromptCheck, terms: Terms) -> str:
     if prompt_check.unavailable:
         return UNAVAILABLE
     return NO_CLEAR_FAILURE if terms.smoke and prompt_check.lowest is not None else UNDECIDED
-
-
-def verdict_lines(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
-    """The verdicts, one per line, then details of prompts that do not pass, and the totals.
-
-    The details of a smoke test are only on its page.
-    """
-    words = {prompt_check.id: verdict_word(prompt_check, terms) for prompt_check in checks}
-    word_width = max(map(len, words.values()))
-    id_width = max(map(len, words))
-    lines = [
-        f"{words[prompt_check.id].upper().ljust(word_width)}  {prompt_check.id.ljust(id_width)}"
-        f"  {verdict_sentence(prompt_check, terms)}"
-        for prompt_check in checks
-    ]
-    if not terms.smoke:
-        for prompt_check in checks:
-            if prompt_check.verdict != PASS:
-                title = f"{words[prompt_check.id].upper()} {prompt_check.id}"
-                lines += ["", title, "-" * len(title), *prompt_details(prompt_check)]
-    return [*lines, "", totals_sentence(checks, terms), *caveat_lines(checks, terms)]
 
 
 def caveat_lines(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
@@ -142,30 +123,32 @@ def verdict_sentence(prompt_check: PromptCheck, terms: Terms) -> str:
 
 def verdict_reason(prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on a prompt."""
+    comparison = prompt_check.comparison
     if prompt_check.first_failure is not None:
-        failing_rules = [rule.rule for rule in prompt_check.rules if rule.fails_bar]
-        other_rules = [rule for rule in failing_rules if rule != prompt_check.first_failure.rule]
-        failure = _cell_text(prompt_check.first_failure, prompt_check, terms)
-        if prompt_check.rules and not failing_rules:
-            return (
-                f"below {terms.min_stability:g}, though no rule certainly by itself; most clearly"
-                f" in {failure}"
-            )
-        if other_rules:
-            return (
-                f"below {terms.min_stability:g} in {failure}; also below: {', '.join(other_rules)}"
-            )
-        return f"below {terms.min_stability:g} in {failure}"
-    if prompt_check.comparison is not None and (
-        prompt_check.comparison.fell or terms.min_stability is None
-    ):
-        return comparison_text(prompt_check.comparison)
+        return _failure_reason(prompt_check.first_failure, prompt_check, terms)
+    if comparison is not None and (comparison.fell or terms.min_stability is None):
+        return comparison_text(comparison)
     if prompt_check.lowest is None:
         return nothing_measured(prompt_check.records) or "no probe was answered"
     lowest = _cell_text(prompt_check.lowest, prompt_check, terms)
     if terms.min_stability is None:
         return f"not in the earlier run, so there is nothing to compare; lowest in {lowest}"
     return f"lowest in {lowest}"
+
+
+def _failure_reason(first_failure: CheckedCell, prompt_check: PromptCheck, terms: Terms) -> str:
+    """How a prompt fails its bar: 'below 0.9 in round 3, rule brief: ...; also below: polite'."""
+    failure = _cell_text(first_failure, prompt_check, terms)
+    failing_rules = [rule.rule for rule in prompt_check.rules if rule.fails_bar]
+    if prompt_check.rules and not failing_rules:
+        return (
+            f"below {terms.min_stability:g}, though no rule certainly by itself; most clearly in"
+            f" {failure}"
+        )
+    other_rules = [rule for rule in failing_rules if rule != first_failure.rule]
+    if other_rules:
+        return f"below {terms.min_stability:g} in {failure}; also below: {', '.join(other_rules)}"
+    return f"below {terms.min_stability:g} in {failure}"
 
 
 def _cell_text(
@@ -319,96 +302,3 @@ def how_to_decide(verdict: str, lowest: CheckedCell | None, terms: Terms) -> str
         f"Undecided after at most {terms.budget} conversations: raise --budget, or give a"
         f" --min-stability further from {lowest.mean:.2f}."
     )
-
-
-def prompt_details(prompt_check: PromptCheck) -> list[str]:
-    """A prompt's stability by round, the comparison with an earlier run, and the worst dialog."""
-    lines = ["stability by round:"]
-    if prompt_check.rules:
-        lines_by_round = [_stability_line(prompt_check, rule.rule) for rule in prompt_check.rules]
-        width = max(map(len, lines_by_round))
-        for line, rule in zip(lines_by_round, prompt_check.rules, strict=True):
-            lines.append(f"{line.ljust(width)}  {rule.verdict}")
-    else:
-        lines.append(_stability_line(prompt_check, None))
-    if prompt_check.comparison is not None:
-        lines += wrapped([comparison_text(prompt_check.comparison)])
-    if missing_scores := missing_text(prompt_check):
-        lines += wrapped([f"{missing_scores}."])
-    return lines + _worst_conversations(prompt_check, _cell_to_show(prompt_check), 1)
-
-
-def _cell_to_show(prompt_check: PromptCheck) -> CheckedCell | None:
-    """The cell that best explains the verdict; None if nothing was measured."""
-    if prompt_check.first_failure is not None:
-        return prompt_check.first_failure
-    if prompt_check.comparison is not None and prompt_check.comparison.fell:
-        return _cell_at(prompt_check, prompt_check.comparison.rules[0])
-    return prompt_check.lowest
-
-
-def rule_details(rule: RuleCheck, prompt_check: PromptCheck) -> list[str]:
-    """The stability of a prompt's rule by round, and its worst conversations."""
-    cell = rule.decided_by
-    if rule.comparison is not None and rule.comparison.fell:
-        cell = _cell_at(prompt_check, rule.comparison)
-    worst = _worst_conversations(prompt_check, cell, _MAX_CONVERSATIONS_SHOWN)
-    return ["stability by round:", _stability_line(prompt_check, rule.rule), *worst]
-
-
-def _stability_line(prompt_check: PromptCheck, rule: str | None) -> str:
-    """'  ▇▅▃  0.90 0.71 0.42  brief'; `rule` is None for a prompt without separate rules."""
-    means = [cell.mean for cell in prompt_check.cells if cell.rule == rule]
-    blocks = "".join(" " if mean is None else _BLOCKS[min(int(8 * mean), 7)] for mean in means)
-    numbers = " ".join("–" if mean is None else f"{mean:.2f}" for mean in means)
-    line = f"  {blocks}  {numbers}"
-    return line if rule is None else f"{line}  {rule}"
-
-
-def _worst_conversations(
-    prompt_check: PromptCheck, cell: CheckedCell | None, max_shown: int
-) -> list[str]:
-    """Quotes the conversations that broke a cell's rule in its round, the lowest score first.
-
-    Returns [] if there is no cell.
-    """
-    if cell is None:
-        return []
-    probe_of_cell = ("stability", cell.round, cell.rule)
-    broken_probes = [
-        (probe.score, index, probe)
-        for index, record in enumerate(prompt_check.records)
-        for probe in record.probes
-        if (probe.kind, probe.round, probe.rule) == probe_of_cell and probe.score < 1
-    ]
-    lines: list[str] = []
-    for _, index, probe in sorted(broken_probes, key=lambda item: item[:2])[:max_shown]:
-        lines += _transcript(prompt_check.records[index], probe)
-    return lines
-
-
-def _transcript(record: Conversation, probe: Probe) -> list[str]:
-    lines = [f"conversation {record.conversation}, up to the probe of round {probe.round}:"]
-    lines += _quote("system", record.agent.system_prompt)
-    for turn in record.turns:
-        if turn.round < probe.round:
-            lines += _quote(turn.speaker, turn.text)
-    lines += _quote("probe", probe.question)
-    lines += _quote("reply", probe.reply)
-    lines += _quote("score", f"{probe.score:.2f}: {probe.reason}")
-    return lines
-
-
-def _cell_at(prompt_check: PromptCheck, comparison: RuleAgainstEarlierRun) -> CheckedCell:
-    """The cell in which a rule fell most."""
-    key = (comparison.rule, comparison.round)
-    return next(cell for cell in prompt_check.cells if (cell.rule, cell.round) == key)
-
-
-def _quote(speaker: str, text: str) -> list[str]:
-    """Wraps text into lines with a margin, where the first line names the speaker."""
-    lines: list[str] = []
-    for paragraph in text.splitlines() or [""]:
-        lines += textwrap.wrap(paragraph, WIDTH - _MARGIN) or [""]
-    names = [speaker] + [""] * (len(lines) - 1)
-    return [f"  {name:>7} {line}".rstrip() for name, line in zip(names, lines, strict=True)]

@@ -1,6 +1,7 @@
 """Runs side by side in words: the title, and the sentences below it."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from holdfast.analysis.run_comparison import RunComparison
 from holdfast.analysis.series import NO_FIX
@@ -34,8 +35,8 @@ def compare_lines(comparison: RunComparison) -> list[str]:
 
 def pair_name(method_comparison: MethodComparison) -> str:
     """'new against old, none, 24 pairs of conversations', for the head of a table."""
-    before, now = run_names(method_comparison)
-    names = f"{now} against {before}"
+    runs = run_names(method_comparison)
+    names = f"{runs.now} against {runs.before}"
     if method_comparison.has_same_method:
         names = f"{names}, {method_comparison.method}"
     return f"{names}, {describe_sample(method_comparison)}"
@@ -49,11 +50,18 @@ def describe_sample(method_comparison: MethodComparison) -> str:
     return f"{counts} conversations, not in pairs"
 
 
-def run_names(method_comparison: MethodComparison) -> tuple[str, str]:
-    """The names of the first run and of the other, with their methods if these differ."""
+class RunNames(NamedTuple):
+    """The names of the first run and of the one that is compared with it."""
+
+    before: str
+    now: str
+
+
+def run_names(method_comparison: MethodComparison) -> RunNames:
+    """The names of the two runs, with their methods if these differ."""
     if method_comparison.has_same_method:
-        return method_comparison.against, method_comparison.run
-    return (
+        return RunNames(method_comparison.against, method_comparison.run)
+    return RunNames(
         f"{method_comparison.against} ({method_comparison.against_method})",
         f"{method_comparison.run} ({method_comparison.method})",
     )
@@ -61,29 +69,41 @@ def run_names(method_comparison: MethodComparison) -> tuple[str, str]:
 
 def _overall(method_comparison: MethodComparison) -> str:
     """Says which of the two runs keeps its prompts better, over the rounds that both have."""
-    before, now = run_names(method_comparison)
-    method = method_comparison.method
-    is_steered = method_comparison.has_same_method and method != NO_FIX
-    condition = f"under {method}" if is_steered else ""
+    runs = run_names(method_comparison)
     row = method_comparison.overall
     difference = row.over_rounds
     if difference.mean is None:
-        return f"No reply that both {now} and {before} were asked for could be scored."
+        return f"No reply that both {runs.now} and {runs.before} were asked for could be scored."
+    method = method_comparison.method
+    is_steered = method_comparison.has_same_method and method != NO_FIX
+    condition = f"under {method}" if is_steered else ""
     scores = f"{row.now.mean:.2f} against {row.before.mean:.2f}, difference {signed(difference)}"
-    if not difference.sign:
-        question = join_phrases(f"whether {now} or {before} keeps its prompts better", condition)
-        if difference.why == INCLUDES_ZERO:  # the reader sees that the interval includes 0
-            return f"Cannot tell {question}: {scores}."
-        return f"Cannot tell {question}: {scores}, {difference.why}."
+    if difference.sign:
+        return f"{_finding(method_comparison, condition)}: {scores}."
+    question = f"whether {runs.now} or {runs.before} keeps its prompts better"
+    answer = f"Cannot tell {join_phrases(question, condition)}: {scores}"
+    if difference.why == INCLUDES_ZERO:  # the reader sees that the interval includes 0
+        return f"{answer}."
+    return f"{answer}, {difference.why}."
+
+
+def _finding(method_comparison: MethodComparison, condition: str) -> str:
+    """'new keeps its prompts worse than old on these 3 prompts', for a certain difference.
+
+    Args:
+        condition: the method of both runs, such as 'under hold'; "" without one.
+    """
+    runs = run_names(method_comparison)
+    difference = method_comparison.overall.over_rounds
     better = "better" if difference.sign > 0 else "worse"
     others = difference.other_prompts
-    holds_for_others = others is not None and others.excludes_zero
-    if method_comparison.prompts == 1 and not holds_for_others:
-        finding = f"{now} keeps its prompt {better} than {before}"
-        return f"{join_phrases(finding, condition, 'on this prompt')}: {scores}."
-    finding = f"{now} keeps its prompts {better} than {before}"
-    scope = "" if holds_for_others else f"on these {method_comparison.prompts} prompts"
-    return f"{join_phrases(finding, condition, scope)}: {scores}."
+    if others is not None and others.excludes_zero:
+        return join_phrases(f"{runs.now} keeps its prompts {better} than {runs.before}", condition)
+    if method_comparison.prompts == 1:
+        finding = f"{runs.now} keeps its prompt {better} than {runs.before}"
+        return join_phrases(finding, condition, "on this prompt")
+    finding = f"{runs.now} keeps its prompts {better} than {runs.before}"
+    return join_phrases(finding, condition, f"on these {method_comparison.prompts} prompts")
 
 
 def _single_rules(method_comparison: MethodComparison) -> str:

@@ -5,14 +5,8 @@ from typing import Any, NamedTuple
 
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimate_rows import (
-    MIN_UNITS,
-    EstimateRow,
-    category_rows,
-    prompt_rows,
-    row_of,
-    rule_rows,
-)
+from holdfast.analysis.estimate_rows import MIN_UNITS, EstimateRow, category_rows, row_of, rule_rows
+from holdfast.analysis.prompt_rows import prompt_rows
 from holdfast.analysis.row_differences import (
     RowDifference,
     baseline_of,
@@ -28,11 +22,7 @@ from holdfast.records.drift_summary import PromptSummary
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.judge_records import read_agreements
 from holdfast.report import charts, series_charts
-from holdfast.report.check_section import (
-    check_headline,
-    check_lines,
-    check_sections,
-)
+from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse_section import collapse_lines, collapse_section
 from holdfast.report.context_section import survival_lines, survival_table, truncation_lines
 from holdfast.report.conversations import pack, script_chunks, script_json

@@ -13,7 +13,7 @@ from holdfast.plurals import count_of, join_with_and
 from holdfast.records import BreachCause, Evidence, Run
 from holdfast.records.logs_summary import CompactionEffect
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.report.logs_sentences import (
+from holdfast.report.logs_words import (
     CAUSE_WORDS,
     IN_A_COLUMN,
     IN_A_TABLE,

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import NoneType
 from typing import IO, Any, NamedTuple, get_args, get_type_hints
 
-from holdfast.analysis.adherence import label_of
+from holdfast.analysis.rule_scores import label_of
 from holdfast.errors import UsageError
 from holdfast.extras import import_extra
 from holdfast.files import cannot_write

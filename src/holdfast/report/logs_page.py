@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.adherence import label_of
 from holdfast.analysis.rule_context import count_causes
+from holdfast.analysis.rule_scores import label_of
 from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
 from holdfast.records.logs_summary import LoggedRule
-from holdfast.report.logs_causes import (
-    BreachReason,
-    breach_reason,
-    causes_of_rule,
-    causes_section,
-)
+from holdfast.report.logs_causes import BreachReason, breach_reason, causes_of_rule, causes_section
 from holdfast.report.logs_sentences import (
     LoggedRules,
     headline,
     lines_below_headline,
-    rule_id,
-    rule_words,
     unscored_notes,
     worst_first,
 )
@@ -34,6 +27,7 @@ from holdfast.report.logs_table import (
     verdict_cell,
     verdict_head,
 )
+from holdfast.report.logs_words import rule_id, rule_words
 from holdfast.report.page import render_study
 from holdfast.report.wording import plain, signed
 

@@ -12,7 +12,7 @@ from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.logs_summary import LoggedRule
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.report.logs_sentences import IN_A_TABLE, rule_words
+from holdfast.report.logs_words import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain
 

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from holdfast.records import Run
 from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.logs_sentences import (
-    IN_A_COLUMN,
     LoggedRules,
     have_verdicts,
     headline,
     lines_below_headline,
-    rule_id,
-    rule_words,
     unscored_notes,
 )
+from holdfast.report.logs_words import IN_A_COLUMN, rule_id, rule_words
 from holdfast.report.wording import aligned, plain, signed
 
 KEY = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.loss_map import Grouping, LossRow
+from holdfast.analysis.loss_rows import Grouping, LossRow
 from holdfast.analysis.recalled_rules import RecallRow
 from holdfast.analysis.verdicts import too_few
 from holdfast.report import figures

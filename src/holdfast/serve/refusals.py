@@ -1,6 +1,8 @@
 """Refusals of requests, in OpenAI's error format.
 
-{"error": {"message": SENTENCE, "type": KIND, "param": FIELD or null, "code": WORD or null}}
+An error, as the client reads it:
+
+    {"error": {"message": SENTENCE, "type": KIND, "param": FIELD or null, "code": WORD or null}}
 """
 
 import json

@@ -10,15 +10,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from holdfast.errors import shortened
 from holdfast.generation.sampling import TEMPERATURES
-from holdfast.serve.bodies import (
-    MAX_SPEC,
-    MAX_TOOLS,
-    ChatBody,
-    ChatFields,
-    FunctionDefinition,
-    Name,
-    Seed,
-)
+from holdfast.serve.bodies import MAX_SPEC, MAX_TOOLS, ChatBody, ChatFields, Seed
 from holdfast.serve.body_model import (
     Body,
     check_arguments,
@@ -27,6 +19,7 @@ from holdfast.serve.body_model import (
     read_body,
     unsupported,
 )
+from holdfast.serve.body_parts import FunctionDefinition, Name
 from holdfast.serve.refusals import refused_field
 
 

@@ -1,58 +1,36 @@
-"""Turns request bodies into engine requests, with their sampling and steering."""
+"""Turns request bodies into engine requests, with their sampling and steering.
+
+For example:
+
+    {"messages": [...], "n": 2, "seed": 7}
+    -> Submission(requests=(Request(seed=7), Request(seed=8)), steering=Steering(methods=()))
+"""
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_prompt
-from holdfast.errors import HoldfastError, UsageError, option
+from holdfast.errors import HoldfastError, option
 from holdfast.generation.sampling import Penalties, Sampling
-from holdfast.methods import Method, compile_methods, parse, spec_of
+from holdfast.methods import Method, compile_methods
 from holdfast.models.grammars import Function, Grammar, forced_call, strict_calls
 from holdfast.models.requests import Request
-from holdfast.serve.answer_formats import AppliedSteering
 from holdfast.serve.bodies import (
     ChatBody,
     ChatFields,
     CompletionBody,
-    FunctionTool,
     GeneratingBody,
     SpanFields,
     TokenizeBody,
-    plain_tools,
 )
+from holdfast.serve.body_parts import FunctionTool, plain_tools
 from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
+from holdfast.serve.request_steering import Steering, choose_steering, read_spec
 from holdfast.serve.tool_calls import CallParser
-
-
-@dataclass(frozen=True)
-class Steering:
-    """The methods of a request."""
-
-    methods: tuple[Method, ...]  # those that the request names, or the server's default
-    why: str | None = None  # why there are none; None if there are any
-
-    def report(self, requests: Sequence[Request]) -> AppliedSteering:
-        """Reports the steering of these requests, for their answer.
-
-        Methods that edit messages may leave a chat unchanged; if all methods did, nothing was
-        applied.
-        """
-        report = AppliedSteering(steering=spec_of(self.methods), applied=self.why is None)
-        if self.why is not None:
-            return {**report, "why": self.why}
-        editing = compile_methods(self.methods).messages
-        if not editing:
-            return report
-        report["edited"] = [_list_edited(request) for request in requests]
-        if len(editing) == len(self.methods) and not any(report["edited"]):
-            report["applied"] = False
-            report["why"] = f"{spec_of(editing)} leaves the messages of this chat as they are"
-        return report
 
 
 @dataclass(frozen=True)
@@ -100,8 +78,8 @@ def read_chat(
         )
     request = _make_request(messages, body, _read_sampling(body, limits), limits, tools=tools)
     request = replace(request, grammar=grammar, penalties=_read_penalties(body))
-    steering = _choose_methods(
-        body, default, prompted=has_prompt(messages), emphasised=bool(request.emphasis)
+    steering = choose_steering(
+        body.steering, default, prompted=has_prompt(messages), emphasised=bool(request.emphasis)
     )
     if body.seed is None:
         request = replace(request, conversation_seed=dialog_seed(messages))
@@ -167,14 +145,22 @@ def read_completion(
         request = replace(request, penalties=_read_penalties(body))
         if body.steering is not None:  # refuses methods that work on the messages of a chat
             _steer(request, Steering(read_spec(body.steering)), seed, body)
-        steering = _choose_methods(body, default, prompted=False, emphasised=bool(request.emphasis))
-        chat_only = compile_methods(steering.methods).chat_only
-        if body.steering is None and chat_only:
-            why = f"{chat_only[0].name} works on the messages of a chat, and this is not a chat"
-            steering = Steering((), why)
+        steering = _completion_steering(body, default, emphasised=bool(request.emphasis))
         for _ in range(body.n):
             requests.append(_steer(request, steering, seed + len(requests), body))
     return Submission(body, tuple(requests), steering)
+
+
+def _completion_steering(
+    body: CompletionBody, default: Sequence[Method], *, emphasised: bool
+) -> Steering:
+    """The methods of a completion; none of the server's default if one of these needs a chat."""
+    steering = choose_steering(body.steering, default, prompted=False, emphasised=emphasised)
+    chat_only = compile_methods(steering.methods).chat_only
+    if body.steering is None and chat_only:
+        why = f"{chat_only[0].name} works on the messages of a chat, and this is not a chat"
+        return Steering((), why)
+    return steering
 
 
 def read_tokens(body: TokenizeBody, limits: RequestLimits, parser: CallParser) -> Request:
@@ -187,14 +173,6 @@ def read_tokens(body: TokenizeBody, limits: RequestLimits, parser: CallParser) -
     if is_plain:
         messages = [{"role": "user", "content": body.prompt}]
     return _make_request(messages, body, Sampling(), limits, plain=is_plain, tools=tools)
-
-
-def read_spec(spec: str) -> tuple[Method, ...]:
-    """Parses a spec string that came over the wire, which must not name files."""
-    try:
-        return parse(spec, files=False)
-    except HoldfastError as error:
-        raise refusal_of(error, "steering") from None
 
 
 def check_model(name: str | None, served: str) -> None:
@@ -213,63 +191,6 @@ def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
             " to /v1/completions, or have the server started with --chat-template plain.",
             "no_chat_template",
         )
-
-
-def _choose_methods(
-    body: GeneratingBody, default: Sequence[Method], *, prompted: bool, emphasised: bool
-) -> Steering:
-    """Chooses between the methods that a request names and the server's default."""
-    if body.steering is None:
-        return _default_steering(default, prompted=prompted, emphasised=emphasised)
-    return _named_steering(body.steering, prompted=prompted, emphasised=emphasised)
-
-
-def _default_steering(default: Sequence[Method], *, prompted: bool, emphasised: bool) -> Steering:
-    """The server's default, unless the request has nothing that it could act on."""
-    if not default:
-        return Steering((), "neither the request nor the server asks for steering")
-    compiled = compile_methods(default)
-    if compiled.spares_replies and emphasised:
-        why = f"{compiled.spec} acts on earlier replies, and the request emphasises text"
-        return Steering((), why)
-    untargeted = compiled.lacking_target(prompted=prompted, emphasised=emphasised)
-    if not untargeted:
-        return Steering(tuple(default))
-    if untargeted.needs_system_prompt:
-        return Steering((), f"{untargeted.spec} needs a system prompt, and there is none")
-    return Steering((), "there is no system prompt and no emphasis to steer towards")
-
-
-def _named_steering(spec: str, *, prompted: bool, emphasised: bool) -> Steering:
-    """The methods that a request names; refuses those that lack a span."""
-    methods = read_spec(spec)
-    if not methods:
-        return Steering((), "the request asks for none")
-    compiled = compile_methods(methods)
-    try:
-        compiled.refuse_without_suite()
-    except UsageError as error:
-        raise refusal_of(error, "steering") from None
-    if untargeted := compiled.lacking_target(prompted=prompted, emphasised=emphasised):
-        if untargeted.needs_system_prompt:
-            message = (
-                f"steering {untargeted.spec} needs a system prompt, and there is none; add one, or"
-                " ask for steering none."
-            )
-        else:
-            message = (
-                f"steering {untargeted.spec} needs a system prompt or emphasis, and there is"
-                " neither; add one, or ask for steering none."
-            )
-        raise refused_field("steering", message, "nothing_to_hold")
-    return Steering(methods)
-
-
-def _list_edited(request: Request) -> list[int]:
-    """The numbers, from 0, of the messages that methods have edited."""
-    edited_messages = request.compiled.edit(request.messages, request.editing_seed)
-    pairs = zip_longest(request.messages, edited_messages)
-    return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
 
 
 def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody) -> Request:

@@ -1,4 +1,8 @@
-"""Reads the messages and tools of several chat APIs into events.
+"""Reads the messages of several chat APIs into events.
+
+    {"role": "assistant", "tool_calls": [{"function": {"name": "ls", "arguments": "{}"}}]}   OpenAI
+    {"role": "assistant", "content": [{"type": "tool_use", "name": "ls", "input": {}}]}   Anthropic
+    -> Event(TOOL_CALL, call=ToolCall("ls", {}))
 
 One reader suffices for OpenAI's Chat Completions (with `tool_calls` and `tool` messages), the items
 of its Responses API, Anthropic's messages with content blocks, messages with `parts` (Gemini's API,
@@ -6,39 +10,32 @@ Vercel's AI SDK, OpenTelemetry), LangChain's messages and ShareGPT's turns, as t
 collide.
 """
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from holdfast.chat.messages import Tool
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import (
-    HIDDEN_TYPES,
+from holdfast.transcripts.content_blocks import blocks_of, first_unread
+from holdfast.transcripts.content_texts import HIDDEN_TYPES, kinds_without_text, text_of
+from holdfast.transcripts.injected import enclosing_element
+from holdfast.transcripts.json_fields import first_of, list_or_empty
+from holdfast.transcripts.langchain_messages import type_of_class, with_langchain_role
+from holdfast.transcripts.part_blocks import (
     ContentBlock,
     SummaryBlock,
     TextBlock,
     ToolResult,
     UnreadPart,
-    blocks_of,
-    first_of,
-    first_unread,
-    id_of,
-    kinds_without_text,
-    read_call,
-    text_of,
 )
-from holdfast.transcripts.injected import enclosing_element
-from holdfast.transcripts.json_fields import list_or_empty
 from holdfast.transcripts.refused_calls import is_refusal_by_framework
-from holdfast.transcripts.transcript import (
-    Event,
-    EventKind,
-    Malformed,
-    message_events,
-    with_unread,
+from holdfast.transcripts.tools import (
+    id_of,
+    read_call,
+    read_call_in_text,
+    read_wrapped_call,
+    separate_calls,
 )
+from holdfast.transcripts.transcript import Event, EventKind, Malformed, message_events, with_unread
 from holdfast.validation.json_values import fields_of, text_or_empty
 
 # the roles of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
@@ -63,9 +60,6 @@ _ROLES = {
     "function_call": "call",
     "tool_call": "call",
 }
-# LangChain writes a class, such as AIMessage or HumanMessageChunk, or a `type` instead of a role
-_LANGCHAIN_CLASS = re.compile(r"(system|human|ai|tool|function)message(?:chunk)?")
-_LANGCHAIN_TYPES = ("system", "human", "ai", "tool", "function")
 # a message has at least one of these fields
 _CONTENT_FIELDS = frozenset(
     (
@@ -81,8 +75,7 @@ _CONTENT_FIELDS = frozenset(
 )
 # beside the content: of Ollama, Open WebUI and LibreChat, and of Vercel's AI SDK
 _ATTACHMENTS = ("images", "files", "attachments", "experimental_attachments")
-# calls and results in the texts of models such as Hermes and Qwen
-_CALL_IN_TEXT = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+# the element in which models such as Hermes and Qwen are given results
 _RESPONSE = "tool_response"
 # where APIs say why a reply ended, and the reasons that mean the token limit
 _END_FIELDS = frozenset(
@@ -97,7 +90,7 @@ class _Content(NamedTuple):
     text: str
     calls: list[ToolCall]
     others: list[Event]  # summaries and tool results
-    unread: tuple[str, ...]  # the types of the parts that are not read
+    unread: list[str]  # the types of the parts that are not read
 
 
 def read_messages(items: Any, *, is_strict: bool = False) -> list[Event]:
@@ -134,7 +127,7 @@ def is_message(value: Any) -> bool:
     """Whether a value looks like a message, or an item of the Responses API."""
     if not isinstance(value, Mapping):
         return False
-    message = _without_langchain(value)
+    message = with_langchain_role(value)
     is_item = str(message.get("type", "")).startswith(("message", "function_call", "reasoning"))
     return "role" in message or {"from", "value"} <= message.keys() or is_item
 
@@ -151,34 +144,6 @@ def is_cut(item: Any) -> bool:
     return False
 
 
-def read_tools(declared: Any) -> tuple[Tool, ...]:
-    """Reads the declarations of tools into OpenAI's form.
-
-    They may have that form, Anthropic's, the Responses API's, or be JSON text in one of these.
-
-    Raises:
-        Malformed: they are not a list of tools, or a tool has no name.
-    """
-    if isinstance(declared, str) and declared.strip():
-        try:
-            declared = json.loads(declared)
-        except (ValueError, RecursionError):
-            raise Malformed(f"the tools {shortened(declared)} are not JSON") from None
-    if declared and not isinstance(declared, list):
-        raise Malformed(f"the tools {shortened(declared)} are not a list")
-    return tuple(_read_tool(tool) for tool in declared or ())
-
-
-def _read_tool(tool: Any) -> Tool:
-    function = fields_of(fields_of(tool).get("function", tool))
-    if not isinstance(function.get("name"), str):
-        raise Malformed(f"the tool {shortened(tool)} has no name")
-    schema = function.get("parameters", function.get("input_schema"))
-    optional = {"description": function.get("description"), "parameters": schema}
-    present = {name: value for name, value in optional.items() if value is not None}
-    return {"type": "function", "function": {"name": function["name"], **present}}
-
-
 def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
     """Reads a message, or an item of the Responses API."""
     if not isinstance(item, Mapping):
@@ -188,18 +153,17 @@ def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
         "role" not in item or ("role" in nested and item.keys().isdisjoint(_CONTENT_FIELDS))
     ):
         item = nested
-    item = _without_langchain(item)
+    item = with_langchain_role(item)
     kind = str(item.get("type", ""))
     if kind.endswith("_call") and "role" not in item:
-        yield from message_events("assistant", "", [read_call(_unwrap(item))])
+        yield from message_events("assistant", "", [read_wrapped_call(item)])
         if isinstance(result := item.get("output"), str):  # the provider ran the tool
             yield from message_events("tool", result, call_id=id_of(item))
     elif kind.endswith("_call_output"):
         output = item.get("output")
         if isinstance(output, Mapping) and "content" in output:  # some versions of Codex
             output = output["content"]
-        unread = kinds_without_text(output)
-        yield _returned(text_of(output), id_of(item), unread)
+        yield _tool_result(text_of(output), id_of(item), kinds_without_text(output))
     elif kind in HIDDEN_TYPES:
         return
     else:
@@ -215,58 +179,38 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
     if isinstance(item.get("parts"), list):
         content = item["parts"]  # the whole content, of which `content` repeats only the text
     if role == "call":
-        yield from message_events("assistant", "", [_call_in_text(content)])
+        yield from message_events("assistant", "", [read_call_in_text(content)])
         return
     if is_strict and (part := first_unread(content)) is not None:
         raise Malformed(f"{shortened(part)} is not a text")
-    parts = _read_content(content)
-    others = [*parts.others]
-    text = parts.text or _text_beside_content(item)
-    calls = _calls_of(item, in_content=parts.calls)
-    for block in _invocations(item):
-        if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
-            calls.append(block)
-        elif isinstance(block, ToolResult):
-            others.append(_event_of_result(block))
+    text, calls, others, unread_types = _add_what_is_beside(item, _sort_blocks(content))
     if role == "assistant" and not calls and not is_strict:
-        text, calls = _without_calls(text)
+        text, calls = separate_calls(text)
     elif role == "user" and enclosing_element(text) == _RESPONSE:
         role = "tool"
     if role != "assistant":
         calls = []  # Vercel's SDK repeats the assistant's call in the tool's result
     if is_strict and content is None and not (text or calls):
         raise Malformed("it has neither text nor tool calls")
-    unread = (*parts.unread, *_attachments_of(item))
-    if parts.others and not (text or calls):  # it has nothing but results and summaries
+    unread = tuple(unread_types)
+    if others and not (text or calls):
         yield from with_unread(others, unread)
-    elif role == "tool":
-        yield from [*others, _returned(text, id_of(item), unread)]
+        return
+    yield from others
+    if role == "tool":
+        yield _tool_result(text, id_of(item), unread)
     else:
-        yield from others
         yield from message_events(role, text, calls, id_of(item), is_cut(item), unread)
 
 
-def _returned(text: str, call_id: str, unread: tuple[str, ...]) -> Event:
-    """Returns the result of a call."""
+def _tool_result(text: str, call_id: str, unread: tuple[str, ...]) -> Event:
+    """Returns the result of a call that is a message or an item by itself."""
     is_refusal = is_refusal_by_framework(text)
     return Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal, unread=unread)
 
 
-def _without_calls(text: str) -> tuple[str, list[ToolCall]]:
-    """Separates the calls that some models write as JSON in elements `<tool_call>` from the rest of
-    a text; a text with an element that is no call stays as it is.
-    """
-    calls: list[ToolCall] = []
-    for element in _CALL_IN_TEXT.finditer(text):
-        try:
-            calls.append(read_call(json.loads(element[1])))
-        except (ValueError, RecursionError, Malformed):
-            return text, []
-    return (_CALL_IN_TEXT.sub("", text).strip(), calls) if calls else (text, [])
-
-
-def _read_content(content: Any) -> _Content:
-    """Sorts the blocks of a message: texts, calls, and other events."""
+def _sort_blocks(content: Any) -> _Content:
+    """Sorts the blocks of a message's content: texts, calls, and other events."""
     texts: list[str] = []
     calls: list[ToolCall] = []
     others: list[Event] = []
@@ -286,10 +230,24 @@ def _read_content(content: Any) -> _Content:
                 others.append(_event_of_result(block))
             case UnreadPart(kind):
                 unread.append(kind)
-    return _Content("\n".join(texts), calls, others, tuple(unread))
+    return _Content("\n".join(texts), calls, others, unread)
+
+
+def _add_what_is_beside(item: Mapping[str, Any], content: _Content) -> _Content:
+    """Adds what a message has in other fields than its content."""
+    calls = _calls_of(item, in_content=content.calls)
+    others = [*content.others]
+    for block in _invocations(item):
+        if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
+            calls.append(block)
+        elif isinstance(block, ToolResult):
+            others.append(_event_of_result(block))
+    text = content.text or _text_beside_content(item)
+    return _Content(text, calls, others, [*content.unread, *_attachments_of(item)])
 
 
 def _event_of_result(result: ToolResult) -> Event:
+    """Returns the result of a call that is a part of a message."""
     return Event(
         EventKind.TOOL_RESULT,
         result.text,
@@ -315,8 +273,7 @@ def _text_beside_content(item: Mapping[str, Any]) -> str:
 def _role_of(item: Mapping[str, Any]) -> str:
     speaker = first_of(item, "role", "from")
     name = text_or_empty(speaker).lower()
-    langchain = _LANGCHAIN_CLASS.fullmatch(name)
-    role = _ROLES.get(langchain[1] if langchain else name)
+    role = _ROLES.get(type_of_class(name) or name)
     if role is None and item.get("tool_call_id"):
         return "tool"  # some write the tool's name in place of a role
     if speaker is None and "type" in item:
@@ -334,7 +291,7 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
     if not isinstance(tool_calls, list):
         raise Malformed(f"its tool_calls are {shortened(tool_calls)}, which is not a list")
     # `tool_calls` of LangChain repeat the calls in the content
-    calls = in_content or [read_call(_unwrap(call)) for call in tool_calls]
+    calls = in_content or [read_wrapped_call(call) for call in tool_calls]
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]
     if isinstance(name := item.get("function_call_name"), str):  # of OpenInference
@@ -350,58 +307,3 @@ def _invocations(item: Mapping[str, Any]) -> list[ContentBlock]:
         return []
     parts = [{"type": "tool-invocation", "toolInvocation": entry} for entry in invocations]
     return [*blocks_of(parts)]
-
-
-def _unwrap(call: Any) -> Any:
-    """Removes the objects `tool_call` (OpenInference) and `function` (OpenAI) around a call."""
-    if isinstance(call, Mapping) and "tool_call" in call:
-        call = call["tool_call"]
-    if not isinstance(call, Mapping):
-        return call
-    function = first_of(call, "function", "custom")
-    return {**call, **function, "id": id_of(call)} if isinstance(function, Mapping) else call
-
-
-def _call_in_text(content: Any) -> ToolCall:
-    """Reads a tool call that is the content of a message, as JSON text or an object."""
-    try:
-        return read_call(json.loads(content) if isinstance(content, str) else content)
-    except (ValueError, RecursionError):
-        raise Malformed(f"the call {shortened(content)} is not JSON") from None
-
-
-def _is_langchain(item: Mapping[str, Any]) -> bool:
-    """Whether an object is a message as LangChain writes it."""
-    kind = item.get("type")
-    if kind == "constructor":
-        return isinstance(item.get("kwargs"), Mapping)
-    if not isinstance(kind, str) or "role" in item:
-        return False
-    if "sessionId" in item:  # an event of Claude Code, which has the type "system" too
-        return False
-    if kind not in _LANGCHAIN_TYPES and not _LANGCHAIN_CLASS.fullmatch(kind.lower()):
-        return False
-    return isinstance(item.get("data"), Mapping) or "content" in item
-
-
-def _without_langchain(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Gives a message of LangChain a role; it has one of three forms. Others are left unchanged."""
-    if not _is_langchain(item):
-        return item
-    role = item["type"]
-    if role == "constructor":  # a serialised object, whose class is the last name of its path
-        path = item.get("id")
-        role = path[-1] if isinstance(path, list) and path else None
-        fields = item["kwargs"]
-    elif isinstance(item.get("data"), Mapping):
-        fields = item["data"]
-    else:
-        fields = item
-    message = {name: value for name, value in fields.items() if name != "type"}
-    message["role"] = role
-    extra = fields_of(fields.get("additional_kwargs"))  # a provider's calls, in its own form
-    if not fields.get("tool_calls"):
-        for name in ("tool_calls", "function_call"):
-            if extra.get(name):
-                message[name] = extra[name]
-    return message

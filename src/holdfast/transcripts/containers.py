@@ -5,42 +5,23 @@ value per sample, a database one per dialog, and opencode's folder of a session 
 value.
 """
 
-import bz2
 import codecs
 import contextlib
-import gzip
 import hashlib
-import io
 import json
-import lzma
-import os
 import re
-import struct
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
 
-from holdfast.errors import UsageError
-from holdfast.files import (
-    MAX_UNPACKED_BYTES,
-    check_unpacked_size,
-    digest_of,
-    read_text,
-    text_lines,
-    unpack_zstandard,
-)
-from holdfast.transcripts.databases import read_database
-from holdfast.transcripts.finding import TAR_SUFFIXES, is_json_log, is_unread_in_archives
+from holdfast.files import digest_of, read_text, text_lines
+from holdfast.transcripts.archives import read_eval, read_tar, read_zip
+from holdfast.transcripts.databases.reading import read_database
+from holdfast.transcripts.finding import TAR_SUFFIXES
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
 from holdfast.transcripts.parsing import (
     begins_document,
     in_windows_1252,
-    load_json,
     may_be_document,
     parse,
     parse_lines,
@@ -50,20 +31,8 @@ from holdfast.transcripts.reader import Located, Markdown, Unread
 _ARCHIVE = ".eval"
 _ZIP = ".zip"  # as chat services send their exports
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
-# by its suffix, how a compressed member of an archive is opened
-_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
-    ".gz": lambda file: gzip.GzipFile(fileobj=file),
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
-}
 _DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
 _MARKDOWN = (".md", ".markdown")
-_ZSTANDARD = 93  # the number of this compression method in zip archives
-_LENGTHS_AT = 26  # the offset of two lengths in the header before a member
-_DAMAGED = (
-    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
-    *(EOFError, RuntimeError, struct.error),
-)
 
 
 class Contents:
@@ -125,25 +94,22 @@ def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
     if path.is_dir():
         return read_session(path)
     if name.endswith(_ARCHIVE):
-        return _read_archive(path)
+        return read_eval(path)
     if name.endswith(_ZIP):
-        return _read_zip(path)
+        return read_zip(path)
     if name.endswith(TAR_SUFFIXES):
-        return _read_tar(path)
+        return read_tar(path)
     if name.endswith(_DATABASES):
         return read_database(path)
     if name.endswith(_MARKDOWN):
         return _read_markdown(path)
     utf16_text = _utf16_text(path)
     if may_be_document(path) or _begins_document(path):
-        if utf16_text is not None:
-            return parse(path, utf16_text) if utf16_text.strip() else iter(())
-        text, problem = _text_of(path)
+        text, problem = _text_of(path) if utf16_text is None else (utf16_text, [])
         return chain(problem, parse(path, text) if text.strip() else ())
-    lines = (
-        text_lines(path, end=end, is_strict=False) if utf16_text is None else utf16_text.split("\n")
-    )
-    return parse_lines(path, lines)
+    if utf16_text is not None:
+        return parse_lines(path, utf16_text.split("\n"))
+    return parse_lines(path, text_lines(path, end=end, is_strict=False))
 
 
 def _text_of(path: Path) -> tuple[str, list[Unread]]:
@@ -196,117 +162,3 @@ def _text_to_digest(value: Located) -> str:
         return json.dumps(value.value)
     except RecursionError:  # its reader reports this
         return value.source
-
-
-def _read_archive(path: Path) -> Iterator[Located | Unread]:
-    """Reads the header and the samples of an `.eval` file."""
-    with _opened(path) as (file, archive):
-        # the header is missing while the evaluation runs
-        headers = [m for m in archive.infolist() if m.filename == "header.json"]
-        samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
-        parts = [member for member in samples if member.filename.count("/") > 1]
-        if not samples:
-            yield Unread(f"{path} has no samples, as a log of Inspect's has")
-        if parts:
-            yield Unread(
-                f"{path} keeps its samples in parts (such as {parts[0].filename}), which is not"
-                " read; convert it with `inspect log convert --to json`"
-            )
-        for member in (*headers, *samples):
-            if member not in parts:
-                content = _unpack(path, file, archive, member)
-                yield load_json(f"{path}, {member.filename}", content)
-
-
-class _Member(NamedTuple):
-    """A file in an archive; `read` unpacks its content."""
-
-    name: str
-    size: int
-    read: Callable[[], bytes]
-
-
-def _read_zip(path: Path) -> Iterator[Located | Unread]:
-    """Reads the logs in an archive, such as an export of ChatGPT or Claude."""
-    with _opened(path) as (file, archive):
-        members = (
-            _Member(m.filename, m.file_size, partial(_unpack, path, file, archive, m))
-            for m in archive.infolist()
-        )
-        yield from _read_members(path, members)
-
-
-def _read_tar(path: Path) -> Iterator[Located | Unread]:
-    with _damage_named(path), tarfile.open(path) as archive:
-        members = (
-            _Member(m.name, m.size, partial(_extract, archive, m)) for m in archive if m.isfile()
-        )
-        yield from _read_members(path, members)
-
-
-def _read_members(archive: Path, members: Iterable[_Member]) -> Iterator[Located | Unread]:
-    """Reads the logs of JSON values in an archive, and reports logs of other kinds."""
-    is_empty = True
-    for member in members:
-        path = archive / member.name
-        if is_json_log(path):
-            is_empty = False
-            check_unpacked_size(path, member.size)
-            yield from _parse_member(path, member.read())
-        elif is_unread_in_archives(path):
-            yield Unread(f"{path} is not read within an archive; unpack it first")
-    if is_empty:
-        yield Unread(f"{archive} holds no file that ends in .json, .jsonl or .ndjson")
-
-
-def _parse_member(path: Path, content: bytes) -> Iterator[Located | Unread]:
-    """Parses a member of an archive, which may be compressed once more."""
-    if (opener := _OPENERS.get(path.suffix.lower())) is not None:
-        with opener(io.BytesIO(content)) as file:
-            content = file.read(MAX_UNPACKED_BYTES + 1)
-        check_unpacked_size(path, len(content))
-    yield from parse(path, content.decode("utf-8-sig", "surrogateescape"))
-
-
-def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = archive.extractfile(member)
-    return file.read() if file else b""
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
-    """Opens an archive.
-
-    Raises:
-        UsageError: it cannot be read or unpacked.
-    """
-    with _damage_named(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        yield file, archive
-
-
-@contextlib.contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """Within this context, an error in unpacking an archive is raised as a `UsageError`."""
-    try:
-        yield
-    except _DAMAGED as error:
-        reason = str(error).split("\n")[0].rstrip(":")
-        raise UsageError(f"{path} cannot be unpacked ({reason}); give it whole.") from error
-    except OSError as error:
-        if error.errno is None:  # of bz2, about damaged contents
-            raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
-
-
-def _unpack(path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Returns the content of a member of an archive.
-
-    Members compressed with zstandard are unpacked here, as `zipfile` does it only since Python
-    3.14.
-    """
-    if member.compress_type != _ZSTANDARD:
-        return archive.read(member)
-    file.seek(member.header_offset + _LENGTHS_AT)
-    lengths = struct.unpack("<HH", file.read(4))  # of the name, and of what follows it
-    file.seek(sum(lengths), os.SEEK_CUR)
-    return unpack_zstandard(path, file.read(member.compress_size))

@@ -18,8 +18,8 @@ from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.formats import FORMATS, format_of
 from holdfast.transcripts.parsing import parse_lines
 from holdfast.transcripts.reader import Located, Unread
-from holdfast.transcripts.reading import read_values
 from holdfast.transcripts.transcript import Transcript
+from holdfast.transcripts.value_reading import read_values
 
 PART_SIZE = 8_000_000  # bytes
 _BACK = 100_000  # bytes before a part to read first when looking for the dialogs before it
@@ -33,7 +33,7 @@ class FilePart:
         start, end: in bytes; an end of None is that of the file. Files other than uncompressed
             lines are read to their end in any case.
         first_line: the number of its first line in the file.
-        only: the format that all its lines have to be in, since the file was divided on that
+        line_format: the format that all its lines have to be in, since the file was divided on that
             assumption; "" for a whole file.
     """
 
@@ -41,7 +41,7 @@ class FilePart:
     start: int = 0
     end: int | None = None
     first_line: int = 1
-    only: str = ""
+    line_format: str = ""
 
 
 def parts_of(log: FoundLog, format_name: str | None) -> list[FilePart]:
@@ -85,7 +85,7 @@ def _divide(file: IO[bytes], log: FoundLog, form: str) -> Iterator[FilePart]:
 def contents_of(part: FilePart) -> Contents | Iterable[Located | Unread]:
     """Returns the values of a part; for a whole file, `Contents`, which has a digest."""
     path = part.log.path
-    if not part.only:
+    if not part.line_format:
         return Contents(path, part.end)
     return parse_lines(path, text_lines(path, part.start, part.end), part.first_line)
 
@@ -101,7 +101,7 @@ def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
     size = _BACK
     while True:
         lines = _lines_before(part, size)
-        items = read_values(part.log.path, contents_of(lines), part.only, part.only)
+        items = read_values(part.log.path, contents_of(lines), part.line_format, part.line_format)
         transcripts = [item for item in items if isinstance(item, Transcript)]
         dialogs = [dialog for dialog in transcripts if not dialog.is_of_subagent]
         if len(dialogs) >= count or not lines.start:

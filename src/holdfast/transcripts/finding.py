@@ -116,24 +116,29 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
                 skip(path, "is not a regular file")  # a pipe would never end
             elif is_log and not _is_without_dialog(path):
                 files.append(path)
-    sessions, others = sessions_among(files)
-    readable = [FoundLog(path, is_named=False) for path in (*sessions, *others)]
-    if not readable and unreadable:
+    sessions, single_files = sessions_among(files)
+    readable = [FoundLog(path, is_named=False) for path in (*sessions, *single_files)]
+    if not readable:
+        raise _no_logs(folder, unreadable)
+    return [*sorted(unreadable), *sorted(readable)]
+
+
+def _no_logs(folder: Path, unreadable: list[FoundLog]) -> UsageError:
+    """The error for a folder with no log, or only with logs that cannot be read."""
+    if unreadable:
         first = min(unreadable)
-        raise UsageError(
+        return UsageError(
             f"{folder} has no logs that can be read: {first.path} {first.obstacle}.",
             option="paths",
             value=str(folder),
         )
-    if not readable:
-        raise UsageError(
-            f"{folder} holds no file that ends in {', '.join(_JSON_SUFFIXES)}, also with .gz, .bz2,"
-            f" .xz or .zst behind it, and no other log ({', '.join(('*.eval', *_LOG_NAMES))}).",
-            option="paths",
-            value=str(folder),
-            allowed=(*_LOG_SUFFIXES, *_LOG_NAMES),
-        )
-    return [*sorted(unreadable), *sorted(readable)]
+    return UsageError(
+        f"{folder} holds no file that ends in {', '.join(_JSON_SUFFIXES)}, also with .gz, .bz2,"
+        f" .xz or .zst behind it, and no other log ({', '.join(('*.eval', *_LOG_NAMES))}).",
+        option="paths",
+        value=str(folder),
+        allowed=(*_LOG_SUFFIXES, *_LOG_NAMES),
+    )
 
 
 def is_json_log(path: Path) -> bool:

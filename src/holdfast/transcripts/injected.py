@@ -1,13 +1,15 @@
 """Text that a coding agent adds to the user's messages, and nobody said: reminders, notifications.
 
-    "<system-reminder>...</system-reminder>Hi" -> remove_elements -> "Hi"
+For example:
 
-Nobody said it. It is in elements such as `<system-reminder>...</system-reminder>`.
+    "<system-reminder>...</system-reminder>Hi" -> remove_elements -> "Hi"
+                                               -> elements_in     -> "..."
 """
 
 import re
 from collections.abc import Iterable
 
+# "<skill>...</skill>"
 _IN_ONE_ELEMENT = re.compile(r"\s*<([a-z][a-z0-9_ -]*)[^>]*>(?:(?!</\1>).)*</\1>\s*", re.DOTALL)
 
 

@@ -1,8 +1,8 @@
 """Access to the fields of JSON values, any of which may be missing or mistyped in a damaged log.
 
-`list_or_empty`, `at` and `decode_json` never fail, as `fields_of` (validation/json_values.py);
-`require_field`, `require_object` and `optional_list` raise `Malformed` for values that a reader
-cannot do without.
+`list_or_empty`, `at`, `first_of` and `decode_json` never fail, as `fields_of`
+(validation/json_values.py); `require_field`, `require_object` and `optional_list` raise `Malformed`
+for values that a reader cannot do without.
 """
 
 import json
@@ -23,6 +23,11 @@ def at(value: Any, *path: str) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
+
+
+def first_of(item: Mapping[str, Any], *names: str, default: Any = None) -> Any:
+    """Returns the value of the first of these fields that is present and not null."""
+    return next((item[name] for name in names if item.get(name) is not None), default)
 
 
 def decode_json(value: Any) -> Any:

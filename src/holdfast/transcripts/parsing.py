@@ -17,10 +17,12 @@ from holdfast.transcripts.reader import Located, Unread, has_messages, is_messag
 _PAGES = ("data", "runs", "loglines")  # the fields in which pages of APIs list their values
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that `text_lines` could not decode
 _NOT_BLANK = re.compile(r"\S")
+# a line with nothing but "{" or "["
 _BRACKET = re.compile(r"\s*[\[{][ \t\r]*\n")
 # what may stand around a value: zeros where the computer stopped, byte order marks where files were
 # joined, and the separators of RFC 7464
 _AROUND_VALUES = "\0\ufeff\x1e"
+# "{"type":" at the beginning of an object
 _FIRST_FIELD = re.compile(r"\{\"[^\"]+\":")
 
 

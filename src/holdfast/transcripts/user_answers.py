@@ -98,18 +98,13 @@ def answers_in(result: str, call: ToolCall) -> tuple[UserAnswer, ...]:
     """Returns the answers in the result of a call that asked the user; () if it has none."""
     questions = questions_in(call.arguments)
     by_key = _json_answers(result)
-    ends: dict[str, int] = {}  # by question: where its last answer begins
+    quoted_answers = _quoted_answers(result, questions)
     answers: list[UserAnswer] = []
     for number, question in enumerate(questions):
         keys = (question.text, question.id, str(number), question.header)
         text = next((by_key[key] for key in keys if key in by_key), None)
-        if text is None and question.text:
-            mark = f'"{question.text}"="'
-            start = result.find(mark, ends.get(question.text, 0))
-            if start >= 0:
-                start += len(mark)
-                ends[question.text] = start
-                text = _quoted_answer(result[start:], questions)
+        if text is None:
+            text = quoted_answers.get(number)
         if text is None and len(questions) == 1:
             text = _single_answer(result, question)
         if text is not None and text.strip() not in _NO_ANSWERS:
@@ -166,6 +161,22 @@ def _texts_in(answer: Any) -> list[str]:
     if isinstance(answer, Mapping):
         answer = [answer.get(name) for name in (*_ANSWER_FIELDS, "text")]
     return [*chain.from_iterable(map(_texts_in, answer))] if isinstance(answer, list) else []
+
+
+def _quoted_answers(result: str, questions: Sequence[UserQuestion]) -> dict[int, str]:
+    """Returns the answers in a result such as `"Push?"="Yes"`, by the numbers of the questions."""
+    answers: dict[int, str] = {}
+    last_answers: dict[str, int] = {}  # by question: where its last answer begins
+    for number, question in enumerate(questions):
+        if not question.text:
+            continue
+        mark = f'"{question.text}"="'
+        start = result.find(mark, last_answers.get(question.text, 0))
+        if start >= 0:
+            begin = start + len(mark)
+            last_answers[question.text] = begin
+            answers[number] = _quoted_answer(result[begin:], questions)
+    return answers
 
 
 def _quoted_answer(rest: str, questions: Sequence[UserQuestion]) -> str:

@@ -1,10 +1,11 @@
 """Attention steering inside unmodified llama.cpp.
 
-    weights.py    reads and rewrites attention weights between two nodes of the graph
+    weights.py    reads and rewrites attention weights between two nodes of the graph;
+                  steered_rows.py: their sums over the span, layer_moves.py: their factors
     native.py     llama.cpp's models and contexts, through llama-cpp-python's bindings
     slots.py      llama.cpp as a model of Holdfast's engine
     model.py      `llama:FILE.gguf`: a chat model
-    block.py      `steering`: for code that uses llama-cpp-python
+    block.py      `steering`: for code that uses llama-cpp-python; span_search.py finds its span
     versions.py   the releases of llama-cpp-python that the plug-in supports
 
 The methods and their mathematics are in `holdfast.methods`; dialogs, batches and draws are in

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import llama_cpp
@@ -14,15 +13,16 @@ import torch
 from llama_cpp._internals import LlamaContext
 
 from holdfast.attention import AttentionTrace
-from holdfast.chat.messages import Message, read_message
-from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.chat.messages import Message
+from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, compile_methods, read_methods, spec_of
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast_llama.model import check_steering
 from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
-from holdfast_llama.weights import AttentionWeights, SteeredRow, defer_signals
+from holdfast_llama.span_search import Range, read_hold
+from holdfast_llama.steered_rows import SteeredRow
+from holdfast_llama.weights import AttentionWeights, defer_signals
 
-Range = tuple[int, int]  # first and last token (exclusive)
 _MAX_PIECE = 1024  # bytes of a token
 _REPLACED = ("eval", "generate", "_create_completion")
 
@@ -75,7 +75,7 @@ class SteeringBlock:
         self._methods = _attention_methods(methods)
         self._trace = trace
         self._open = False
-        self._search = _read_hold(hold)
+        self._search = read_hold(hold)
         self._tokens: list[int] = []  # the tokens in the context
         self._span: tuple[bool, ...] = ()
         self._masses: list[np.ndarray] = []
@@ -198,7 +198,7 @@ class SteeringBlock:
             return
         ids = [*llama.input_ids[:past].tolist(), *tokens]
         if past != len(self._tokens) or len(tokens) > 1 or not past:
-            span = self._find_span(ids)
+            span = self._search.find(ids, self._bytes_of)
             includes_generated = any(method.span_includes_generated for method in self._methods)
             if self._span[:past] != span[:past] or (includes_generated and past):
                 # the cached keys were computed under another span
@@ -226,69 +226,12 @@ class SteeringBlock:
             self._masses.append(self._weights.mass[0])
             self._uniform.append(self._weights.uniform[0])
 
-    def _find_span(self, ids: Sequence[int]) -> tuple[bool, ...]:
-        """Finds the span in a prompt; returns True for each of its tokens.
-
-        Raises:
-            PromptError: the prompt does not contain the span.
-        """
-        span = np.zeros(len(ids), bool)
-        for first, last in self._search.ranges:
-            if not 0 <= first < last <= len(ids):
-                raise PromptError(
-                    f"The span ({first}, {last}) is not inside the prompt of {len(ids)} tokens;"
-                    " give its first and last (exclusive) token, counted from 0."
-                )
-            span[first:last] = True
-        if self._search.texts:
-            span |= self._find_system_prompts(ids)
-        return tuple(span.tolist())
-
-    def _find_system_prompts(self, ids: Sequence[int]) -> np.ndarray:
-        """Finds the tokens of the system prompts in a prompt, bool [token].
-
-        Raises:
-            PromptError: the prompt does not contain one of them, or more than once.
-        """
-        pieces = [self._bytes_of(token) for token in ids]
-        ends = np.cumsum([len(piece) for piece in pieces])
-        starts = ends - [len(piece) for piece in pieces]
-        text = b"".join(pieces)
-        span = np.zeros(len(ids), bool)
-        for system_prompt in self._search.texts:
-            count = text.count(system_prompt)
-            first = text.find(system_prompt)
-            if not count or (count > 1 and not self._search.begins_chat):
-                raise PromptError(
-                    f"The system prompt {system_prompt.decode()[:60]!r} occurs in the prompt"
-                    f" {count} times, not once; pass the chat that you send, or the span's"
-                    " tokens as [(first, last)]."
-                )
-            span |= (starts < first + len(system_prompt)) & (ends > first)
-        return span
-
     def _bytes_of(self, token: int) -> bytes:
         """Returns the bytes of a token's text."""
         vocab = llama_cpp.llama_model_get_vocab(self._llama._model.model)
         buffer = ctypes.create_string_buffer(_MAX_PIECE)
         size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _MAX_PIECE, 0, True)
         return buffer.raw[:size]
-
-
-@dataclass(frozen=True)
-class _SpanSearch:
-    """The span of a block, as it is searched for in each prompt.
-
-    Args:
-        texts: the system prompts.
-        ranges: token ranges, in place of texts.
-        begins_chat: whether the chat begins with the only system prompt, so that the first
-            occurrence of its text is meant.
-    """
-
-    texts: Sequence[bytes] = ()
-    ranges: Sequence[Range] = ()
-    begins_chat: bool = False
 
 
 class _Replacement:
@@ -318,32 +261,3 @@ def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
             " llama.cpp; load the model as llama:FILE.gguf with Holdfast, which offers more."
         )
     return steering_methods
-
-
-def _read_hold(hold: Any) -> _SpanSearch:
-    """Reads the argument `hold` of a block.
-
-    Raises:
-        UsageError: `hold` is neither a chat nor ranges, or the chat has no system prompt.
-    """
-    items = list(hold) if isinstance(hold, (list, tuple)) else []
-    if items and all(isinstance(item, dict) for item in items):
-        items = [read_message(number, message) for number, message in enumerate(items, 1)]
-        texts = [
-            message["content"].strip().encode()
-            for message in items
-            if message["role"] == "system" and message["content"].strip()
-        ]
-        if not texts:
-            raise UsageError(
-                "The chat has no system prompt to steer towards; add a message with the role"
-                " 'system', or give tokens as [(first, last)]."
-            )
-        return _SpanSearch(texts, begins_chat=len(texts) == 1 and items[0]["role"] == "system")
-    pairs = [tuple(item) for item in items if isinstance(item, (list, tuple))]
-    if not items or len(pairs) != len(items) or any(len(pair) != 2 for pair in pairs):
-        raise UsageError(
-            "steering takes the messages of a chat, or tokens as [(first, last)], not"
-            f" {hold!r:.80}."
-        )
-    return _SpanSearch(ranges=pairs)

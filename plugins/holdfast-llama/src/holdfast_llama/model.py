@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from holdfast.chat.emphasis import Part
-from holdfast.chat.messages import Message
 from holdfast.errors import ModelError, UsageError
-from holdfast.generation.reply_scoring import Scored
-from holdfast.methods import (
-    Ability,
-    Method,
-    Shape,
-    compile_methods,
-    read_methods,
-    spec_of,
-)
+from holdfast.generation.memory import memory_of_this_process
+from holdfast.methods import Ability, Method, Shape, compile_methods, read_methods, spec_of
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import find_source
 from holdfast.models.gguf_tokenizer import read_tokenizer
 from holdfast.models.loading_errors import explain_errors
-from holdfast.models.protocol import Generates
-from holdfast.models.requests import Reply, Request
-from holdfast.models.session import LocalSession
-from holdfast.models.streaming import stream_reply
+from holdfast.models.session import GeneratesInSessions
 from holdfast.validation import ranges
 from holdfast_llama.native import NativeModel, cache_type
-from holdfast_llama.slots import LlamaRunner, Pool
-from holdfast_llama.weights import SteeredRow
+from holdfast_llama.slots import ContextPool, LlamaRunner
+from holdfast_llama.steered_rows import SteeredRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -52,7 +39,7 @@ _CAPABILITIES = ENDPOINT_ABILITIES | {
 
 
 @dataclass(frozen=True)
-class LlamaModel(Generates):
+class LlamaModel(GeneratesInSessions):
     """A GGUF model in llama.cpp, with its attention steered.
 
     Args:
@@ -63,7 +50,7 @@ class LlamaModel(Generates):
         stop_ids: tokens that end a reply.
         batch_size: the most sequences forwarded together.
         prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
-            quarter of this machine's memory.
+            quarter of the memory that this process may use.
     """
 
     name: str
@@ -87,7 +74,7 @@ class LlamaModel(Generates):
         """Bytes of keys and values that a session keeps for its dialogs."""
         if self.prefix_memory is not None:
             return self.prefix_memory
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        return memory_of_this_process() // 4
 
     @property
     def shape(self) -> Shape:
@@ -120,31 +107,6 @@ class LlamaModel(Generates):
         cure = "use another method, or load the model with holdfast.load()"
         check_requirements(methods, self.capabilities, f"{self.name} in llama.cpp", cure)
         check_steering(methods, self.runner.layers, self.runner.heads)
-
-    def session(self, *, long_lived: bool = False) -> LocalSession:
-        """Opens a session; see `LocalModel.session`."""
-        return LocalSession(self, long_lived=long_lived)
-
-    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in order."""
-        return self.session().generate_batch(requests)
-
-    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
-        """Answers one chat; `write` receives the text of the reply in pieces, as it is drawn."""
-        return stream_reply(self.session().stream, self.tokenizer, request, write)
-
-    def score(
-        self,
-        messages: Sequence[Message],
-        replies: Sequence[str],
-        methods: Sequence[Method] = (),
-        *,
-        emphasis: Sequence[Part] = (),
-        marks: bool = False,
-    ) -> Scored:
-        """Scores given replies to one chat by log-probability; see `LocalSession.score`."""
-        request = Request(messages, methods, emphasis=emphasis, marks=marks)
-        return self.session().score_batch([request], [replies])[0]
 
 
 def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
@@ -197,7 +159,7 @@ def load(
         threads: threads per pass; None: as many as torch uses.
         gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
         prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
-            quarter of this machine's memory.
+            quarter of the memory that this process may use.
         verbose: whether llama.cpp writes its log to stderr.
         amx: whether llama.cpp may use its AMX kernels, which crash on some processors.
 
@@ -237,7 +199,7 @@ def load(
         tokenizer = read_tokenizer(source.gguf)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
-    pool = Pool(native, max_sequences, tokens, threads, cache)
+    pool = ContextPool(native, max_sequences, tokens, threads, cache)
     runner = LlamaRunner(pool, f"llama:{name}")
     check_layers(pool)
     content = source.gguf.fingerprint(torch.float32, source.gguf.start_digest())
@@ -269,7 +231,7 @@ def _check_tokens(native: NativeModel, tokenizer: PreTrainedTokenizerFast, name:
         )
 
 
-def check_layers(pool: Pool) -> None:
+def check_layers(pool: ContextPool) -> None:
     """Forwards one token to check that every layer's attention weights can be read.
 
     Raises:

@@ -19,8 +19,9 @@ import llama_cpp
 import numpy as np
 
 from holdfast.errors import ModelError
+from holdfast_llama.steered_rows import SteeredRow
 from holdfast_llama.versions import check_version
-from holdfast_llama.weights import AttentionWeights, SteeredRow, defer_signals
+from holdfast_llama.weights import AttentionWeights, defer_signals
 
 FLASH_OFF = 0
 FLASH_ON = 1

@@ -5,6 +5,13 @@ sequence. On the CPU, all sequences are in contexts that materialise attention w
 share passes and can continue from each other's keys and values. On a GPU, those that are neither
 steered nor traced are in a second kind of context, with flash attention. A context is created when
 a sequence needs one, and replaced by a longer one when a sequence outgrows it.
+
+LlamaRunner        forwards the slots of a batch
+LlamaSlots         the slots, each with its stream from its first pass on
+ContextPool        the contexts of a model, which hands out streams
+_ContextStreams    one context, and its streams in use
+_NativeStream      one stream
+SavedStream        a copy of a stream's keys and values, outside any context
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.model_runner import Output
 from holdfast.generation.token_requests import TokenSequence
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
-from holdfast_llama.weights import SteeredRow
+from holdfast_llama.steered_rows import SteeredRow
 
 _MIN_COLUMNS = 512  # columns of a context, unless sequences cannot be that long
 _PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a pass
@@ -68,7 +75,7 @@ class SavedStream:
 class _NativeStream:
     """A stream of a context."""
 
-    streams: _Streams
+    streams: _ContextStreams
     stream: int  # its number in the context
     tokens: int = 0  # how many tokens it has
 
@@ -79,7 +86,7 @@ class _NativeStream:
 
 
 @dataclass(eq=False)
-class _Streams:
+class _ContextStreams:
     """A context, and its streams in use.
 
     Those are always the first ones, as llama.cpp forwards rows in one pass only if their streams
@@ -111,7 +118,7 @@ class _Streams:
 
 
 @dataclass(eq=False)
-class Pool:
+class ContextPool:
     """Contexts of one model.
 
     Args:
@@ -129,11 +136,17 @@ class Pool:
     columns: int
     threads: int
     cache: str
-    _contexts: dict[bool, list[_Streams]] = field(default_factory=lambda: {True: [], False: []})
+    # by whether a context materialises attention weights
+    _contexts: dict[bool, list[_ContextStreams]] = field(
+        default_factory=lambda: {True: [], False: []}
+    )
     _returned: deque[_NativeStream] = field(default_factory=deque)
 
     def take(self, *, steers: bool, columns: int) -> _NativeStream:
         """Takes a free stream with room for `columns` tokens.
+
+        Args:
+            steers: whether its context has to materialise attention weights.
 
         Raises:
             ModelError: there is not enough memory for another context.
@@ -141,17 +154,17 @@ class Pool:
         # on the CPU flash attention is no faster, and it would read a float32 cache as float16
         steers = steers or not self.model.gpu_layers or self.cache == "f32"
         contexts = self._contexts[steers]
-        streams = next((entry for entry in contexts if len(entry.used) < self.max_sequences), None)
-        if streams is not None and not streams.used and streams.context.columns < columns:
-            contexts.remove(streams)
-            streams = None  # frees its memory before the longer context is created
-        if streams is None:
-            streams = _Streams(self._new_context(steers, columns))
-            contexts.append(streams)
-        self.widen(streams, columns)
-        return streams.add()
+        free = next((entry for entry in contexts if len(entry.used) < self.max_sequences), None)
+        if free is not None and not free.used and free.context.columns < columns:
+            contexts.remove(free)
+            free = None  # its memory is freed before the longer context is created
+        if free is None:
+            free = _ContextStreams(self._new_context(steers, columns))
+            contexts.append(free)
+        self.widen(free, columns)
+        return free.add()
 
-    def widen(self, streams: _Streams, columns: int) -> None:
+    def widen(self, streams: _ContextStreams, columns: int) -> None:
         """Gives streams room for `columns` tokens."""
         if streams.context.columns < columns:
             streams.move_to(self._new_context(streams.context.steers, columns))
@@ -184,7 +197,7 @@ class LlamaSlots:
         lengths: the number of computed tokens, by slot.
     """
 
-    def __init__(self, pool: Pool):
+    def __init__(self, pool: ContextPool):
         self._pool = pool
         self.lengths: list[int] = []
         self._saved: list[SavedStream | None] = []  # None after the first pass
@@ -271,7 +284,7 @@ class LlamaRunner:
     rotary = SAME_FACTORS  # llama.cpp chooses its factors by the size of the context
     device = torch.device("cpu")
 
-    def __init__(self, pool: Pool, name: str):
+    def __init__(self, pool: ContextPool, name: str):
         self.pool = pool
         self.name = name
         self.layers = pool.model.layers
@@ -303,19 +316,23 @@ class LlamaRunner:
         """
         sequences = group.sequences
         traced = any(sequence.trace for sequence in sequences)
-        shape = len(which), num_logits, self.pool.model.vocabulary
-        logits = np.zeros(shape, np.float32)
+        logits = np.zeros((len(which), num_logits, self.pool.model.vocabulary), np.float32)
         mass = np.zeros((len(which), self.layers, self.heads), np.float32)
         uniform = np.zeros((len(which), self.layers), np.float32)
         with self._lock:
             self.pool.settle()
+            # every context has grown before a stream is cropped in it
             for slot, sequence in zip(which, sequences, strict=True):
                 slots.native(slot, steers=_steers(sequence), columns=len(sequence))
-            rows = [self._row(slots, *pair) for pair in zip(which, sequences, strict=True)]
+            rows = [
+                self._row(slots, slot, sequence)
+                for slot, sequence in zip(which, sequences, strict=True)
+            ]
             for numbers in _group_by_pass(rows):
-                tokens = [rows[number].tokens for number in numbers]
+                context = rows[numbers[0]].native.context
                 steered = [rows[number].steered for number in numbers]
-                output = rows[numbers[0]].native.context.decode(steered, tokens, num_logits)
+                tokens = [rows[number].tokens for number in numbers]
+                output = context.decode(steered, tokens, num_logits)
                 logits[numbers] = output.logits
                 if output.mass.size:
                     mass[numbers] = output.mass
@@ -323,10 +340,10 @@ class LlamaRunner:
                 for number in numbers:
                     rows[number].native.tokens = rows[number].end
         return Output(
-            torch.from_numpy(logits),
-            torch.from_numpy(mass) if traced else None,
-            None,
-            torch.from_numpy(uniform) if traced else None,
+            logits=torch.from_numpy(logits),
+            mass=torch.from_numpy(mass) if traced else None,
+            cache=None,
+            uniform=torch.from_numpy(uniform) if traced else None,
         )
 
     def _row(self, slots: LlamaSlots, slot: int, sequence: TokenSequence) -> _Row:

@@ -3,8 +3,8 @@
 Without flash attention, each layer N computes a tensor `kq_soft_max-N` of shape [key, query, head,
 stream] (ggml's order, fastest first). llama.cpp invokes the callback after that node and before the
 next one reads the tensor, so anything written into it takes effect. A row's weights on the span are
-multiplied by one factor per query and head, and its other weights by another factor. This is enough
-for every method that the steering table can express.
+multiplied by one factor per query and head, and its other weights by another factor
+(`layer_moves`). This is enough for every method that the steering table can express.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import llama_cpp
 import numpy as np
@@ -25,7 +24,9 @@ import numpy as np
 from holdfast.errors import ModelError
 from holdfast.methods.compiled import compile_methods, head_tables
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import LayerTable, layer_table
+from holdfast.methods.table import layer_table
+from holdfast_llama.layer_moves import LayerMoves
+from holdfast_llama.steered_rows import ColumnRun, ColumnSets, SteeredRow
 
 NAME = "kq_soft_max"
 # ggml's type numbers
@@ -66,195 +67,6 @@ _count = _function("ggml_nelements", ctypes.c_int64, ctypes.c_void_p)
 _copy = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
 _tensor_get = _function("ggml_backend_tensor_get", None, *_copy)
 _tensor_set = _function("ggml_backend_tensor_set", None, *_copy)
-
-
-class ColumnRun(NamedTuple):
-    """Consecutive columns of a row, all in the span or all outside."""
-
-    start: int
-    stop: int  # exclusive
-    in_span: bool
-
-
-@dataclass(frozen=True, eq=False)
-class SteeredRow:
-    """A row of a pass.
-
-    Args:
-        stream: the number of the stream with its keys and values.
-        start: how many of its tokens are already computed.
-        span: True on the span's tokens in its prompt; generated tokens come after the prompt.
-        methods: only methods that the steering table can express.
-        trace: whether to record the mass on the span.
-    """
-
-    stream: int
-    start: int
-    span: Sequence[bool]
-    methods: tuple[ShiftsAttention, ...] = ()
-    trace: bool = False
-
-    @cached_property
-    def _run_starts(self) -> dict[int, bool]:
-        """The first column of each run, and whether the run is in the span.
-
-        The last run has the generated columns. Their mass is never traced, so they have a run of
-        their own even if the prompt ends with the span and they count as part of it.
-        """
-        generated = any(method.span_includes_generated for method in self.methods)
-        in_span = np.array([*self.span, generated])
-        changes = (np.flatnonzero(in_span[1:] != in_span[:-1]) + 1).tolist()
-        return {start: bool(in_span[start]) for start in sorted({0, *changes, len(self.span)})}
-
-    def runs_until(self, end: int) -> list[ColumnRun]:
-        """Returns the runs of the columns before `end`."""
-        starts = list(self._run_starts)
-        pairs = zip(self._run_starts.items(), [*starts[1:], end], strict=True)
-        return [
-            ColumnRun(start, min(stop, end), in_span)
-            for (start, in_span), stop in pairs
-            if start < end
-        ]
-
-
-class _SetRun(NamedTuple):
-    """Consecutive columns of a row in the same sets, up to the beginning of the next run."""
-
-    start: int
-    is_span: bool  # they count as the span
-    is_rest: bool
-    is_traced: bool  # they are in the span of the prompt, whose mass is traced
-
-
-class SetMasses(NamedTuple):
-    """The mass on each of three sets of columns, [row, head, query]."""
-
-    span: np.ndarray  # columns that count as the span
-    rest: np.ndarray  # all others
-    traced: np.ndarray  # the span in the prompt
-
-
-class ColumnSets:
-    """Three sets of the columns of each row, over which weights are summed; see `SetMasses`.
-
-    Sums over runs of columns are much faster than products with indicators of the sets.
-
-    Args:
-        rows: the rows of a pass.
-        ends: the number of tokens of each row after the pass, without padding.
-        width: the number of columns, of which those after a row's end are in no set.
-    """
-
-    def __init__(self, rows: Sequence[SteeredRow], ends: Sequence[int], width: int):
-        self.width = width
-        runs_by_row = [_set_runs(row, end, width) for row, end in zip(rows, ends, strict=True)]
-        num_runs = max(map(len, runs_by_row))  # numpy needs as many in every row
-        runs_by_row = [_split(runs, num_runs, width) for runs in runs_by_row]
-        self._starts = np.array([[run.start for run in runs] for runs in runs_by_row])
-        self._sets = np.array([[run[1:] for run in runs] for runs in runs_by_row], np.float32)
-        # by the number of lines of a row: where each run starts in the flattened weights
-        self._offsets: dict[int, np.ndarray] = {}
-
-    def masses(self, weights: np.ndarray) -> SetMasses:
-        """Sums contiguous weights [row, head, query, column] over each set."""
-        rows, heads, queries, width = weights.shape
-        lines = heads * queries
-        if lines not in self._offsets:
-            line_starts = np.arange(0, rows * lines * width, width).reshape(rows, lines, 1)
-            self._offsets[lines] = (line_starts + self._starts[:, None]).ravel()
-        sums = np.add.reduceat(weights.reshape(-1), self._offsets[lines])
-        # einsum, as the idle threads of BLAS would spin through the whole pass
-        by_run = sums.reshape(rows, heads, queries, -1)
-        return SetMasses(*np.einsum("rhqs,rsc->crhq", by_run, self._sets))
-
-
-def _set_runs(row: SteeredRow, end: int, width: int) -> list[_SetRun]:
-    """Returns the runs of a row of `width` columns, of which those from `end` on are in no set."""
-    runs = [
-        _SetRun(run.start, run.in_span, not run.in_span, run.in_span and run.start < len(row.span))
-        for run in row.runs_until(end)
-    ]
-    return [*runs, _SetRun(end, False, False, False)] if end < width else runs
-
-
-def _split(runs: list[_SetRun], count: int, width: int) -> list[_SetRun]:
-    """Splits runs of `width` columns into `count`, by starting new ones at the first columns that
-    start none.
-    """
-    starts = {run.start for run in runs}
-    new_starts = [column for column in range(width) if column not in starts]
-    new_runs = []
-    for column in new_starts[: count - len(runs)]:
-        containing = next(run for run in reversed(runs) if run.start < column)
-        new_runs.append(containing._replace(start=column))
-    return sorted([*runs, *new_runs])
-
-
-@dataclass(frozen=True, eq=False)
-class LayerMoves:
-    """The steering table of one layer, in numpy, in a form that weight factors are computed from.
-
-    It is in numpy because a layer is steered between two nodes of a graph, where the overhead of
-    torch's operations would be noticeable.
-
-    Args:
-        steered: bool [row, head, 1], True on the steered heads.
-        gain: exp(bias), float64 [row, head, 1] like the next three.
-        exponent: the exponent of the mass.
-        min_mass, max_rest: sigmoid(floor) and sigmoid(-floor).
-        powers, floors: whether any exponent is not 1, and whether there is any floor.
-    """
-
-    steered: np.ndarray
-    gain: np.ndarray
-    exponent: np.ndarray
-    min_mass: np.ndarray
-    max_rest: np.ndarray
-    powers: bool
-    floors: bool
-
-    @classmethod
-    def of(cls, table: LayerTable, rows: int, heads: int) -> LayerMoves:
-        """Converts a table of `holdfast.methods.table`."""
-        numbers = np.broadcast_to(table.numbers.numpy(), (3, rows, heads))
-        bias, exponent, floor = numbers.astype(np.float64)[..., None]
-        with np.errstate(over="ignore"):
-            return cls(
-                (bias != 0) | (exponent != 1) | (floor > -np.inf),
-                np.exp(bias),
-                exponent,
-                1 / (1 + np.exp(-floor)),
-                1 / (1 + np.exp(floor)),
-                table.powers,
-                table.floors,
-            )
-
-    def factors(self, mass: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Computes factors for the weights on the rest and on the span, float32 [row, head, query].
-
-        They are 1 where nothing is steered, or where a query sees only the span or none of it.
-
-        Args:
-            mass, rest: the mass on the span and on all other columns, [row, head, query].
-        """
-        moves = self.steered & (mass > 0) & (rest > 0)
-        with np.errstate(all="ignore"):
-            odds = mass * self.gain / rest
-            new_mass = 1 / (1 + 1 / odds)
-            new_rest = 1 / (1 + odds)
-            if self.powers:
-                log_mass = np.where(new_rest < 0.5, np.log1p(-new_rest), np.log(new_mass))
-                log_mass *= self.exponent
-                is_raised = self.exponent != 1
-                new_mass = np.where(is_raised, np.exp(log_mass), new_mass)
-                new_rest = np.where(is_raised, -np.expm1(log_mass), new_rest)
-            if self.floors:
-                is_low = new_mass < self.min_mass
-                new_mass = np.where(is_low, self.min_mass, new_mass)
-                new_rest = np.where(is_low, self.max_rest, new_rest)
-            rest_factors = np.where(moves, new_rest / rest, 1.0)
-            span_factors = np.where(moves, new_mass / mass, 1.0)
-            return rest_factors.astype(np.float32), span_factors.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,12 +267,13 @@ class AttentionWeights:
     ) -> np.ndarray:
         """Rewrites the weights; returns the factors for the span, [row, head, query]."""
         factors = moves.factors(mass, rest)
-        for number, steered in enumerate(moves.steered[..., 0]):
+        for row, steered in enumerate(moves.steered[..., 0]):
             heads: list[Any] = [slice(None)] if steered.all() else [*np.flatnonzero(steered)]
             for head in heads:
-                for start, stop, in_span in self._runs[number]:
-                    weights[number, head, :, start:stop] *= factors[in_span][number, head, :, None]
-        return factors[True]
+                for start, stop, in_span in self._runs[row]:
+                    factor = factors.span if in_span else factors.rest
+                    weights[row, head, :, start:stop] *= factor[row, head, :, None]
+        return factors.span
 
     def _read(self, tensor: _Tensor, address: int) -> np.ndarray:
         """Reads the weights, float32 [row, head, query, column]; a view if they are on the host.

@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability, Method, compile_methods, read_methods
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, on_one_line
-from holdfast.models.loading import stop_ids
+from holdfast.models.model_properties import stop_ids
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast.models.streaming import stream_reply

@@ -25,8 +25,8 @@ from holdfast.generation.saved_kv import CachedPrefix
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import generate_all, prepare_batch
 from holdfast.models.rendering import RenderedRequest, RequestInThread, render_requests
+from holdfast.models.request_batches import generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import ReplyUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE

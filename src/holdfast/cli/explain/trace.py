@@ -23,7 +23,8 @@ from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
-from holdfast.report.trace_report import trace_lines, trace_page, write_trace_figures
+from holdfast.report.trace_figures import write_trace_figures
+from holdfast.report.trace_report import trace_lines, trace_page
 from holdfast.study import attention_decay
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from holdfast import drift
 from holdfast.analysis import summary
-from holdfast.analysis.calibration_results import Calibration, read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
+from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.calibration_size import LargerSizes, budget_shown, sizes_needed, times_needed
 from holdfast.analysis.choosing import Pick, pick, write_method_file
 from holdfast.analysis.verdicts import MIN_SAMPLES
@@ -36,8 +37,9 @@ from holdfast.models.protocol import ChatModel
 from holdfast.plurals import count_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
-from holdfast.report import calibration_page as report
+from holdfast.report import calibration_table
 from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.calibration_page import calibration_page
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.shortfalls import failure_shortfalls
 from holdfast.study import calibration_plan
@@ -287,7 +289,7 @@ def _print_result(setup: _Setup, calibration: Calibration) -> None:
     summary.write_calibration_summaries(calibration, out)
     _print_tables(calibration, out)
     step = _next_step(setup, calibration, chosen)
-    write_page(setup.arguments, report.calibration_page(calibration, chosen, out, step), setup.page)
+    write_page(setup.arguments, calibration_page(calibration, chosen, out, step), setup.page)
     file = out / "method.json"
     has_budget = setup.arguments.budget is not None
     is_written = has_budget and chosen.recommended
@@ -311,9 +313,9 @@ def _print_result(setup: _Setup, calibration: Calibration) -> None:
 def _print_tables(calibration: Calibration, out: Path) -> None:
     """Prints the settings, the rules that score as well without a prompt, and what failed."""
     stability = read_run(out / "stability")
-    print(report.table(calibration))
+    print(calibration_table.table(calibration))
     if read_baseline(stability.folder) is not None:
-        print(*report.unprompted_lines(stability), sep="\n")
+        print(*calibration_table.unprompted_lines(stability), sep="\n")
     for shortfall in failure_shortfalls(read_run(out / "capability").failures):
         print(shortfall.sentence)
 

@@ -15,7 +15,9 @@ from holdfast.analysis.measure_tests import Label
 from holdfast.cli.shared.notes import note, printable
 from holdfast.errors import UsageError
 from holdfast.files import short_path
-from holdfast.logs.turn_labels import LabelAgreement, LabelFile, LabelTask
+from holdfast.logs.label_agreement import LabelAgreement
+from holdfast.logs.label_file import LabelFile
+from holdfast.logs.label_sampling import LabelTask
 from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.turns import ToolCall
 from holdfast.measures.wording.command_words import commands_in_words

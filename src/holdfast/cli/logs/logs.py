@@ -30,6 +30,9 @@ from holdfast.drift.judges import Judging
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.files import short_path, write_whole
 from holdfast.logs import scan_logs
+from holdfast.logs.label_agreement import agreements
+from holdfast.logs.label_file import LabelFile
+from holdfast.logs.label_sampling import label_tasks, sample_turns
 from holdfast.logs.loaded_files import LoadedFile, read_loaded, refuse_rules_file
 from holdfast.logs.log_reading import NoDialog
 from holdfast.logs.part_scanning import Scan
@@ -37,7 +40,6 @@ from holdfast.logs.recalled_causes import RecallSample, ask_recall
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.scanning import has_code, scratch_folder
 from holdfast.logs.scored_logs import write_scores
-from holdfast.logs.turn_labels import LabelFile, agreements, label_tasks, sample_turns
 from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_earlier

@@ -46,8 +46,9 @@ from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check, PromptCheck, Terms
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.report.check_details import verdict_lines
 from holdfast.report.check_junit import write_junit
-from holdfast.report.check_sentences import count_verdicts, verdict_lines
+from holdfast.report.check_sentences import count_verdicts
 from holdfast.report.context_section import truncation_lines
 from holdfast.study.checking import (
     CheckOptions,

@@ -21,7 +21,7 @@ from holdfast.models.model_names import is_served
 from holdfast.plurals import duration
 from holdfast.records import Run
 from holdfast.records.check_records import Check, PromptCheck
-from holdfast.report.run_setup import fixes_to_compare
+from holdfast.report.fixes_to_try import fixes_to_compare
 from holdfast.study.calibration_plan import CalibrationPlan
 
 # options of the model and its sampling, which a calibration of the same prompts takes over

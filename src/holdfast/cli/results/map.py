@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.analysis.loss_map import LossRow
 from holdfast.analysis.loss_map_file import ModelLoss, model_loss, read_loss_map, write_loss_map
+from holdfast.analysis.loss_rows import LossRow
 from holdfast.analysis.series import NO_FIX, label_runs
 from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_document

@@ -89,19 +89,21 @@ class RayModel(Generates):
 
     def check(self, methods: Sequence[Method]) -> None:
         """Raises an actor's own error for methods that the model cannot apply."""
-        self.ask(operator.methodcaller("check", tuple(methods)))
+        self.call_with_model(operator.methodcaller("check", tuple(methods)))
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers many chats on one actor."""
-        replies: list[Reply] = self.ask(operator.methodcaller("generate_batch", list(requests)))
+        replies: list[Reply] = self.call_with_model(
+            operator.methodcaller("generate_batch", list(requests))
+        )
         return replies
 
-    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def call_with_model(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls a function with an actor's model and further arguments; raises the same errors."""
 
         async def answer() -> Any:
             async with self.session() as engine:
-                return await engine.compute(_with_model, function, *arguments)
+                return await engine.call_with_session(_with_model, function, *arguments)
 
         return run_sync(answer())
 

@@ -163,7 +163,7 @@ class RaySession:
             part.positions.append(position)
         return [*by_actor.values(), *by_share.values()]
 
-    async def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def call_with_session(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls a function with the session of the actor that has the least to do."""
         return (await self._call(function, lambda actor: arguments)).result
 

@@ -19,7 +19,7 @@ from holdfast.papers.li2024.geometry import embedding_norms
 from holdfast.papers.li2024.li2024_setup import Li2024Setup
 from holdfast.records import read_run
 from holdfast.report.geometry_report import write_norms
-from holdfast.report.trace_report import write_trace_figures
+from holdfast.report.trace_figures import write_trace_figures
 from holdfast.study import attention_decay
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast import drift
-from holdfast.analysis.calibration_results import Calibration, Candidate, read_calibration
+from holdfast.analysis.calibration_reading import read_calibration
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import ahead_at_cost
 from holdfast.analysis.statistics import DIFFERENCES, estimate, row_means
 from holdfast.analysis.verdicts import all_of, judge

@@ -1,1 +1,1 @@
-"""A reader for each format of logs, one file each; `formats.py` lists them."""
+"""A reader for each format of logs, some in several files; `formats.py` lists them."""

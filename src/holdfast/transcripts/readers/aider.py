@@ -1,5 +1,11 @@
 """aider's `.aider.chat.history.md`: Markdown, to which each session is appended.
 
+    # aider chat started at 2026-01-02 10:00:00
+    > Model: gpt-4o
+    #### Rename the function
+    I renamed it.
+    > Applied edit to cart.py
+
 Lines that begin with `#### ` are the user's, those with `> ` are aider's, and the rest are the
 model's. Quotations and headings by the model look the same, but lack the two spaces at the end of
 the others' lines. In a fenced block of the model's, only the mark of the user has a meaning.

@@ -1,5 +1,10 @@
 """ATIF, the Agent Trajectory Interchange Format: the steps of an agent.
 
+A value, shortened:
+
+    {"schema_version": "ATIF-v1.7", "steps": [{"source": "user", "message": "Hi"},
+     {"source": "agent", "message": "", "tool_calls": [...], "observation": {"results": [...]}}]}
+
 Reasoning (`reasoning_content`) is left out, as it is not part of the reply. Subagents with embedded
 trajectories are dialogs of their own.
 """
@@ -11,9 +16,10 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import kinds_without_text, read_call, text_of
+from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, Located, Unread
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

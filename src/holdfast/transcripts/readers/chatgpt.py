@@ -49,11 +49,17 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
         return []
     if kind == "system_error":
         return [Event(EventKind.ERROR, str(at(content, "text") or ""))]
+    return _events_of_content(message, content)
+
+
+def _events_of_content(message: Any, content: Any) -> list[Event]:
+    """Reads what the user, the assistant or a tool said in a message with this content."""
     parts = [part for part in optional_list(at(content, "parts")) if part is not None]
     texts = [text for part in parts if (text := _text_in(part)) is not None]
     joined = _CITATION.sub("", "\n".join(texts))
     text = joined or at(content, "text") or at(content, "result") or ""
     unread = tuple(_kind_of(part) for part in parts if _text_in(part) is None)
+    kind = at(content, "content_type")
     if not (text or unread) and kind not in _TEXTS:
         unread = (str(kind),)
     role = at(message, "author", "role")

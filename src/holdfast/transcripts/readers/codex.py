@@ -7,7 +7,6 @@ They are read only for what is nowhere else.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -16,8 +15,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.call_messages import system_prompt
-from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import CALL_TYPES, id_of, text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.json_fields import at, require_object
 from holdfast.transcripts.reader import (
     Format,
@@ -27,6 +25,14 @@ from holdfast.transcripts.reader import (
     file_of,
     separate_objects,
 )
+from holdfast.transcripts.readers.codex_headers import (
+    inherited_questions,
+    is_item,
+    is_of_subagent,
+    origin_of,
+    split_by_session,
+)
+from holdfast.transcripts.readers.codex_items import NOT_MESSAGES, compaction_in, read_item
 from holdfast.transcripts.readers.codex_scripts import ScriptCalls, calls_in_script
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
@@ -38,6 +44,7 @@ from holdfast.transcripts.readers.codex_user_messages import (
     events_of_user_message,
     without_whitespace,
 )
+from holdfast.transcripts.tools import CALL_TYPES, id_of
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -60,19 +67,6 @@ _OTHER_TYPES = frozenset(
         "inter_agent_communication_metadata",
     )
 )
-_NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
-# the result of a call that the user, a reviewer or a policy refused
-_REFUSED = re.compile(
-    r"(?:\{\"output\": ?\")?(?:(?:Script (?:failed|error)|Wall time|Output)[^\n]*\n)*"
-    r"(?:(?:(?:exec command|patch|command) )?rejected by user|patch rejected: "
-    r"|approval policy is \w+; reject command"
-    r"|This action was rejected due to unacceptable risk|apply_patch verification failed"
-    r"|(?:`[^\n]*` |\w+ )?rejected: blocked by policy"
-    r"|exec_command failed(?: for `.*?`)?: CreateProcess \{ message: \"Rejected\()",
-    re.DOTALL,
-)
-# A compaction repeats up to 20,000 tokens of the user's messages, four characters per token.
-_MAX_REPEATED_CHARACTERS = 80_000
 
 
 def _recognises(value: Any) -> bool:
@@ -108,28 +102,12 @@ def _wrap(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(values)
     yield from others
-    sessions = _by_session([SourcedRecord(source, _wrap(fields)) for source, fields in records])
+    sessions = split_by_session(
+        [SourcedRecord(source, _wrap(fields)) for source, fields in records]
+    )
     for number, session in enumerate(sessions, start=1):
         count = f", session {number}" if len(sessions) > 1 else ""
         yield from _read_session(f"{file_of(values[0].source)}{count}", session)
-
-
-def _by_session(records: Sequence[SourcedRecord]) -> list[list[SourcedRecord]]:
-    """Splits the records at the headers of sessions; a file has several if it was joined.
-
-    A fork has a second header after its own: that of the session that it was forked from.
-    """
-    sessions: list[list[SourcedRecord]] = [[]]
-    ids: set[str] = set()  # of the sessions whose header may come again in the same session
-    for record in records:
-        if record.fields.get("type") == "session_meta":
-            name = str(at(record.fields, "payload", "id") or "")
-            has_items = any(_is_item(earlier.fields) for earlier in sessions[-1])
-            if has_items and name not in ids:
-                sessions.append([])
-            ids |= {name, str(at(record.fields, "payload", "forked_from_id") or "")}
-        sessions[-1].append(record)
-    return sessions
 
 
 def _read_session(name: str, records: Sequence[SourcedRecord]) -> Iterator[Transcript | Unread]:
@@ -140,14 +118,14 @@ def _read_session(name: str, records: Sequence[SourcedRecord]) -> Iterator[Trans
         except Malformed as error:
             yield Unread(f"{source}: {error}")
     transcript = session.tree.transcript(name)
-    yield replace(transcript, is_of_subagent=_is_of_subagent(records), history=_origin(records))
+    yield replace(transcript, is_of_subagent=is_of_subagent(records), history=origin_of(records))
 
 
 class _Session:
     """A session under construction."""
 
     def __init__(self, records: Sequence[SourcedRecord]) -> None:
-        items = [fields.get("payload") for _, fields in records if _is_item(fields)]
+        items = [fields.get("payload") for _, fields in records if is_item(fields)]
         shown_records = [fields for _, fields in records if _is_display_event(fields)]
         shown_events = [fields_of(fields.get("payload")) for fields in shown_records]
         self.tree = Tree()
@@ -158,7 +136,7 @@ class _Session:
         self._has_completed_messages = any(
             shown_item(event) is not event and shown_message(event) for event in shown_events
         )
-        self._inherited_sources = _inherited_questions(records)
+        self._inherited_sources = inherited_questions(records)
         self._call_ids = {str(at(item, "call_id")) for item in items}
         self._shown_tools = {
             event.call.name
@@ -171,45 +149,50 @@ class _Session:
         self._last_item: Any = None
 
     def add(self, source: str, fields: Mapping[str, Any]) -> Iterator[Unread]:
-        """Adds the events of a line; yields a note if the line takes back turns."""
-        kind = fields.get("type")
+        """Adds the events of a line; yields notes on what is left out."""
         payload = fields.get("payload")
-        events: list[Event] = []
-        if kind in ("session_meta", "turn_context"):
+        if fields.get("type") in ("session_meta", "turn_context"):
             self._folder.note(at(payload, "cwd"), at(payload, "git", "branch"))
-        if kind == "session_meta" and isinstance(payload, Mapping):
-            events = self._read_prompt(payload)
-        elif kind == "compacted":
-            path = self.tree.numbered_path()
-            user_texts = [event.text for _, event in path if event.is_by_user]
-            events = [_compaction(require_object(payload), user_texts)]
-        elif kind == "inter_agent_communication":  # what another agent wrote
-            events = [Event(EventKind.REMINDER, str(at(payload, "content") or ""))]
-        elif _reaches_back(fields):
+        if _reaches_back(fields):
             count = at(payload, "num_turns")
             if _roll_back(self.tree, count):
                 yield Unread(
                     f"{source}: the last turns before it ({count}) were rewound and are left out"
                 )
-        elif _is_item(fields) and at(payload, "type") not in _NOT_MESSAGES:
-            item = require_object(payload)
-            events = self._read_new_item(item)
-            if events and _is_script(item):
-                script = calls_in_script(text_of(item.get("input")))
-                events += self._hidden_calls(script, id_of(item))
-                if computed := sum(map(self._is_hidden, script.computed)):
-                    yield Unread(
-                        f"{source}: left out {count_of(computed, 'tool call')} of a script that"
-                        " computes the arguments"
-                    )
-        elif _is_display_event(fields):
-            events = self._read_display_event(require_object(payload))
+            return
+        events = self._events_of_line(fields)
+        if events and is_item(fields) and _is_script(payload):
+            script = calls_in_script(text_of(at(payload, "input")))
+            events += self._hidden_calls(script, id_of(require_object(payload)))
+            if computed := sum(map(self._is_hidden, script.computed)):
+                yield Unread(
+                    f"{source}: left out {count_of(computed, 'tool call')} of a script that"
+                    " computes the arguments"
+                )
         if source in self._inherited_sources:
             events = [
                 Event(EventKind.REMINDER, event.text) if event.is_by_user else event
                 for event in events
             ]
         self.tree.add(replace(self._folder.of(event), source=source) for event in events)
+
+    def _events_of_line(self, fields: Mapping[str, Any]) -> list[Event]:
+        """Reads a line that takes nothing back, without the calls in a script."""
+        payload = fields.get("payload")
+        match fields.get("type"):
+            case "session_meta" if isinstance(payload, Mapping):
+                return self._read_prompt(payload)
+            case "compacted":
+                path = self.tree.numbered_path()
+                user_texts = [event.text for _, event in path if event.is_by_user]
+                return [compaction_in(require_object(payload), user_texts)]
+            case "inter_agent_communication":  # what another agent wrote
+                return [Event(EventKind.REMINDER, str(at(payload, "content") or ""))]
+            case "response_item" if at(payload, "type") not in NOT_MESSAGES:
+                return self._read_new_item(require_object(payload))
+            case "event_msg":
+                return self._read_display_event(require_object(payload))
+        return []
 
     def _read_prompt(self, header: Mapping[str, Any]) -> list[Event]:
         """Reads the system prompt; [] for the second header, which a fork has from its origin."""
@@ -225,7 +208,7 @@ class _Session:
         self._last_item = item
         if is_repeat or self._was_written(item):
             return []
-        return _read_item(item, self._typed_texts)
+        return read_item(item, self._typed_texts)
 
     def _hidden_calls(self, script: ScriptCalls, script_id: str) -> list[Event]:
         """Returns the calls of a script that no event shows."""
@@ -263,10 +246,6 @@ class _Session:
         return events
 
 
-def _is_item(fields: Mapping[str, Any]) -> bool:
-    return fields.get("type") == "response_item"
-
-
 def _is_script(item: Any) -> bool:
     """Whether an item is a script that calls other tools."""
     return bool(at(item, "type") == "custom_tool_call" and at(item, "name") == "exec")
@@ -292,98 +271,10 @@ def _roles(items: Sequence[Any], typed_texts: Set[str]) -> set[str]:
     return roles
 
 
-def _inherited_questions(records: Sequence[SourcedRecord]) -> frozenset[str]:
-    """Returns the sources of the questions that a subagent has from the session that started it.
-
-    If the user's questions were copied without the replies, nobody asks them here. If there are
-    replies as well, nothing is returned.
-    """
-    headers = _headers(records)
-    start = headers[0].get("subagent_history_start_ordinal") if headers else None
-    inherited = [(source, fields) for source, fields in records if _is_inherited(fields, start)]
-    if any(at(fields, "payload", "role") == "assistant" for _, fields in inherited):
-        return frozenset()
-    return frozenset(source for source, _ in inherited)
-
-
-def _is_inherited(fields: Mapping[str, Any], start: Any) -> bool:
-    """Whether a subagent's line was copied from another session.
-
-    Args:
-        start: the number of the subagent's own first line; anything but a number if not known.
-    """
-    number = fields.get("ordinal")
-    is_before = isinstance(start, int) and isinstance(number, int) and number < start
-    return is_before or at(fields, "metadata", "inherited_user_message") is True
-
-
-def _read_item(item: Any, typed_texts: Set[str] = frozenset()) -> list[Event]:
-    """Reads an item, which may have been written by Codex in the user's place."""
-    if at(item, "type") == "agent_message":  # by another agent
-        return [Event(EventKind.REMINDER, text_of(item.get("content")))]
-    if at(item, "role") == "user" and at(item, "type") in (None, "message"):
-        return events_of_user_message(item, typed_texts)
-    return [_with_refusal(event) for event in read_messages([item])]
-
-
-def _with_refusal(event: Event) -> Event:
-    """Marks a result as a refusal if its text says that Codex did not run the call."""
-    is_refusal = event.kind is EventKind.TOOL_RESULT and bool(_REFUSED.match(event.text))
-    return replace(event, is_refusal=True) if is_refusal else event
-
-
-def _headers(records: Sequence[SourcedRecord]) -> list[Mapping[str, Any]]:
-    """Returns the payloads of the lines `session_meta`."""
-    headers = [fields for _, fields in records if fields.get("type") == "session_meta"]
-    payloads = [fields.get("payload") for fields in headers]
-    return [payload for payload in payloads if isinstance(payload, Mapping)]
-
-
-def _is_of_subagent(records: Sequence[SourcedRecord]) -> bool:
-    """Whether another session started this one."""
-    headers = _headers(records)
-    return bool(headers) and "subagent" in fields_of(headers[0].get("source"))
-
-
-def _origin(records: Sequence[SourcedRecord]) -> str:
-    """Returns the id of the session whose history the file begins with; "" if it has none."""
-    headers = _headers(records)
-    last = headers[-1] if headers else {}
-    return str(last.get("forked_from_id") or last.get("id") or "")
-
-
 def _reaches_back(value: Any) -> bool:
     """Whether a line removes turns before it."""
     kind = at(value, "payload", "type")
     return bool(at(value, "type") == "event_msg" and kind == "thread_rolled_back")
-
-
-def _compaction(payload: Mapping[str, Any], user_texts: Sequence[str]) -> Event:
-    """Returns a compaction, whose text is all that the model sees of the dialog from then on.
-
-    That is the history that replaces the old one. If the log does not have it, it is the summary,
-    before which Codex repeats the user's last messages (`build_compacted_history` in
-    codex-rs/core).
-    """
-    history = payload.get("replacement_history")
-    if not isinstance(history, list):
-        summary = str(payload.get("message") or "")
-        return Event(EventKind.COMPACTION, "\n".join([*_last_texts(user_texts), summary]))
-    items = [item for item in history if at(item, "type") not in _NOT_MESSAGES]
-    texts = [event.text for item in items for event in _read_item(item)]
-    return Event(EventKind.COMPACTION, "\n".join(texts))
-
-
-def _last_texts(user_texts: Sequence[str]) -> list[str]:
-    """Returns the user's last messages, as many as a compaction repeats."""
-    count = 0
-    size = 0
-    for text in reversed(user_texts):
-        size += len(text)
-        if size > _MAX_REPEATED_CHARACTERS:
-            break
-        count += 1
-    return [*user_texts[len(user_texts) - count :]]
 
 
 def _roll_back(tree: Tree, count: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import (
     Format,
@@ -45,6 +45,28 @@ class _Thread:
     events: list[Event] = field(default_factory=list)
     unfinished: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def add(self, kind: str, fields: Mapping[str, Any]) -> bool:
+        """Adds an event of the log; returns whether its type is known.
+
+        Raises:
+            Malformed: it cannot be read.
+        """
+        if kind == "turn.started":
+            self.events += message_events("user", "")  # the output lacks the user's text
+        elif kind in ("error", "turn.failed"):
+            text = at(fields, "error", "message") or fields.get("message") or ""
+            self.events.append(Event(EventKind.ERROR, str(text)))
+        elif kind in ("item.started", "item.updated"):
+            item = require_object(fields.get("item"))
+            self.unfinished[str(item.get("id"))] = item
+        elif kind == "item.completed":
+            item = require_object(fields.get("item"))
+            self.unfinished.pop(str(item.get("id")), None)
+            self.events += _events_of_item(item)
+        else:
+            return kind in _NOT_MESSAGES
+        return True
+
 
 def _recognises(value: Any) -> bool:
     kind = fields_of(value).get("type")
@@ -60,25 +82,13 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     thread = threads.setdefault(file, _Thread())
     unknown_types: Counter[str] = Counter()
     for source, fields in records:
-        kind = fields.get("type")
+        kind = str(fields.get("type"))
         try:
             if kind == "thread.started":
                 name = f"{file_of(source)}, session {require_field(fields, 'thread_id')}"
                 thread = threads.setdefault(name, _Thread())
-            elif kind == "turn.started":
-                thread.events += message_events("user", "")  # the output lacks the user's text
-            elif kind in ("error", "turn.failed"):
-                text = at(fields, "error", "message") or fields.get("message") or ""
-                thread.events.append(Event(EventKind.ERROR, str(text)))
-            elif kind in ("item.started", "item.updated"):
-                item = require_object(fields.get("item"))
-                thread.unfinished[str(item.get("id"))] = item
-            elif kind == "item.completed":
-                item = require_object(fields.get("item"))
-                thread.unfinished.pop(str(item.get("id")), None)
-                thread.events += _events_of_item(item)
-            elif kind not in _NOT_MESSAGES:
-                unknown_types[str(kind)] += 1
+            elif not thread.add(kind, fields):
+                unknown_types[kind] += 1
         except Malformed as error:
             yield Unread(f"{source}: {error}")
     yield from unknown_lines(file, unknown_types)

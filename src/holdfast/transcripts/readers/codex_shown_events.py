@@ -10,8 +10,8 @@ from itertools import starmap
 from typing import Any
 
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.json_fields import at, decode_json
+from holdfast.transcripts.content_texts import text_of
+from holdfast.transcripts.json_fields import at, decode_json, first_of
 from holdfast.transcripts.transcript import Event, EventKind, call_events
 from holdfast.validation.json_values import fields_of
 

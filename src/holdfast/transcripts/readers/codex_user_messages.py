@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.transcripts.content_blocks import kinds_without_text, text_of
+from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.injected import elements_in, enclosing_element, remove_elements
 from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Event, EventKind, with_unread

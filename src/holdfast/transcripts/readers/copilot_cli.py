@@ -7,14 +7,14 @@ A value, shortened:
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
-from holdfast.transcripts.content_blocks import kinds_without_text, read_call, text_of
+from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.json_fields import (
     at,
     list_or_empty,
@@ -31,6 +31,7 @@ from holdfast.transcripts.reader import (
     separate_objects,
     unknown_lines,
 )
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -90,28 +91,14 @@ def _recognises(value: Any) -> bool:
     return kind in _DIALOG or ("." in kind and {"id", "parentId", "timestamp"} <= fields.keys())
 
 
-def _logged_event(record: SourcedRecord) -> _LoggedEvent:
-    """Reads the fields that all events have."""
-    fields = record.fields
-    data = fields_of(fields.get("data"))
-    agent = str(fields.get("agentId") or data.get("parentToolCallId") or "")
-    identity = str(fields.get("id") or "")
-    return _LoggedEvent(record.source, str(fields.get("type")), data, identity, agent)
-
-
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(values)
     yield from others
     file = file_of(values[0].source)
     source = file
     dialogs: dict[str, _Dialog] = {"": _Dialog()}
-    event_ids: set[str] = set()
     unknown_kinds: Counter[str] = Counter()
-    for event in map(_logged_event, records):
-        if event.id in event_ids:  # a history may be logged twice
-            continue
-        if event.id:
-            event_ids.add(event.id)
+    for event in _logged_events(records):
         if event.kind == "session.start" and event.data.get("sessionId"):
             name = f"{file_of(event.source)}, session {event.data['sessionId']}"
             if name != source and dialogs[""].tree.tip is not None:
@@ -128,6 +115,20 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             unknown_kinds[event.kind] += 1
     yield from unknown_lines(file, unknown_kinds)
     yield from _transcripts(dialogs, source)
+
+
+def _logged_events(records: Sequence[SourcedRecord]) -> Iterator[_LoggedEvent]:
+    """Reads the fields that all events have; each event once, as a history may be logged twice."""
+    ids: set[str] = set()
+    for source, fields in records:
+        identity = str(fields.get("id") or "")
+        if identity in ids:
+            continue
+        if identity:
+            ids.add(identity)
+        data = fields_of(fields.get("data"))
+        agent = str(fields.get("agentId") or data.get("parentToolCallId") or "")
+        yield _LoggedEvent(source, str(fields.get("type")), data, identity, agent)
 
 
 @dataclass

@@ -11,24 +11,23 @@ A document is the first of these with its `messages`. A chat that was saved with
 list of messages of Gemini's API instead.
 """
 
-import ast
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
-from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.injected import elements_in, remove_elements
 from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
-from holdfast.transcripts.refused_calls import is_refusal_by_gemini_cli
+from holdfast.transcripts.readers.gemini_cli_messages import (
+    COMPRESSED,
+    classify,
+    events_of_record,
+    is_reply,
+)
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -36,27 +35,14 @@ from holdfast.transcripts.transcript import (
     Transcript,
     branched_transcript,
     linear_transcript,
-    message_events,
     sequential_parents,
-    with_unread,
 )
 from holdfast.validation.json_values import fields_of
 
-_FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
-_INJECTED = ("session_context", "hook_context", "system-reminder")
-_COMPRESSED = "compressed"  # our own type, for what replaced the dialog
 _TYPES = ("user", "gemini", "info", "warning", "error")
 # how the first message of a saved chat begins
 _OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
-# what the program says where the model stopped too early
-_CONTINUATION = "System: Please continue."
-_NOT_SUCCESSFUL = ("cancelled", "error")  # the status of calls
-# in the result of a call that the user stopped while it ran
-_STOPPED = re.compile(r"cancelled tool execution|[Cc]ommand was (?:cancelled|aborted)")
-# a command of the program's own, which the model does not see
-_COMMAND = re.compile(r"[/?](?:[a-z][\w:.-]*)?(?!\S)")
-# the line of a message after which the texts of files follow that the user named
-_FILES = "--- Content from referenced files ---"
+_ANSWER_TO_OPENING = "Got it. Thanks for the context"  # which the program gives itself
 
 
 class _Abandoned(NamedTuple):
@@ -89,11 +75,9 @@ def _read_saved_chat(source: str, messages: list[Any]) -> Transcript:
     """Reads a saved chat, which begins with the program's description of its surroundings."""
     first, *others = read_messages(messages)
     events = [Event(EventKind.REMINDER, first.text)]
-    if others and others[0].text.startswith("Got it. Thanks for the context"):
-        events.append(
-            Event(EventKind.REMINDER, others.pop(0).text)
-        )  # the program's answer to itself
-    return linear_transcript(source, [*events, *(_classify(event) for event in others)])
+    if others and others[0].text.startswith(_ANSWER_TO_OPENING):
+        events.append(Event(EventKind.REMINDER, others.pop(0).text))
+    return linear_transcript(source, [*events, *(classify(event) for event in others)])
 
 
 @dataclass
@@ -134,7 +118,7 @@ class _Session:
         """
         messages = {str(at(record, "id")): record for record in optional_list(records)}
         removed_ids = [name for name in self.context if name not in messages]
-        if not any(_is_reply(self.records[name]) for name in removed_ids):  # a start
+        if not any(is_reply(self.records[name]) for name in removed_ids):  # a start
             for name in removed_ids:
                 del self.records[name]
             self.context = []
@@ -144,7 +128,7 @@ class _Session:
         if not new_messages:  # replies are removed without a replacement
             return removed_ids[0]
         kept_ids = [name for name in messages if name in self.context]
-        compression = {"type": _COMPRESSED, "content": new_messages, "keeps": kept_ids}
+        compression = {"type": COMPRESSED, "content": new_messages, "keeps": kept_ids}
         name = f"compression {len(self.records)}"
         self.records[name] = compression
         self.sources[name] = source
@@ -169,11 +153,7 @@ class _Session:
 
     @property
     def has_reply(self) -> bool:
-        return any(map(_is_reply, self.records.values()))
-
-
-def _is_reply(record: Mapping[str, Any]) -> bool:
-    return record.get("type") == "gemini"
+        return any(map(is_reply, self.records.values()))
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -227,7 +207,7 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
             copy_ids = _copy_ids(record)
             nodes[name] = [
                 replace(event, source=session.sources[name], id=name, copy_ids=copy_ids)
-                for event in _events(record)
+                for event in events_of_record(record)
             ]
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")
@@ -240,7 +220,7 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
         new_names[name] = new_name
         parents[new_name] = new_names.get(before or "", before)
         try:
-            nodes[new_name] = _events(record)
+            nodes[new_name] = events_of_record(record)
         except Malformed:
             nodes[new_name] = []
     transcript = branched_transcript(session.name, nodes, parents, active)
@@ -249,7 +229,7 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
 
 def _copy_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns an id that copies of a reply share; the reply's own id may be just a number."""
-    if not _is_reply(record) or not record.get("timestamp"):
+    if not is_reply(record) or not record.get("timestamp"):
         return ()
     content = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
@@ -259,100 +239,6 @@ def _copy_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
 def _reaches_back(value: Any) -> bool:
     """Whether a line removes messages before it, or replaces them."""
     return "$rewindTo" in fields_of(value) or "messages" in fields_of(at(value, "$set"))
-
-
-def _events(record: Mapping[str, Any]) -> list[Event]:
-    """Reads a message of a session, or a compression, which stands for the ones it replaced."""
-    match kind := record.get("type"):
-        case "user":
-            return _events_of_user(record)
-        case "gemini":
-            return _events_of_reply(record)
-        case "error":
-            text = record.get("content")
-            return [Event(EventKind.ERROR, text if isinstance(text, str) else "")]
-        case str() if kind == _COMPRESSED:
-            texts = [event.text for message in record["content"] for event in _events(message)]
-            return [Event(EventKind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
-        case str() if kind in _FOR_DISPLAY:
-            return []
-    raise Malformed(f"Gemini CLI's message has the unknown type {shortened(str(kind))}")
-
-
-def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
-    events = read_messages([{"role": "user", "content": record.get("content") or ""}])
-    text = "\n".join(event.text for event in events)
-    unread = tuple(chain.from_iterable(event.unread for event in events))
-    if _COMMAND.match(text):
-        return []
-    # what the user typed, without the texts of the files that it names
-    typed_text = text_of(record.get("displayContent"))
-    if typed_text.strip() and typed_text != text:
-        typed = _classify(Event(EventKind.MESSAGE, typed_text, "user"))
-        return with_unread([typed, Event(EventKind.REMINDER, text)], unread)
-    classified = [_classify(event) for event in events]
-    reminder = elements_in(text, _INJECTED)
-    if reminder and any(event.is_by_user for event in classified):
-        classified.insert(0, Event(EventKind.REMINDER, reminder))
-    return with_unread(classified, unread)
-
-
-def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
-    messages = read_messages([{"role": "assistant", "content": record.get("content") or ""}])
-    text = "\n".join(event.text for event in messages)
-    unread = tuple(chain.from_iterable(event.unread for event in messages))
-    records = optional_list(record.get("toolCalls"))
-    calls = [_call(require_object(call)) for call in records]
-    results = chain.from_iterable(map(_results, records))
-    return [*message_events("assistant", text, calls, unread=unread), *results]
-
-
-def _call(call: Mapping[str, Any]) -> ToolCall:
-    arguments = require_object(_arguments(call.get("args") or {}))
-    return ToolCall(str(call.get("name")), arguments, str(call.get("id") or ""))
-
-
-def _arguments(arguments: Any) -> Any:
-    """Decodes arguments that a session has as text: JSON, or a dictionary as Python prints it."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return ast.literal_eval(arguments)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return arguments
-
-
-def _results(call: Mapping[str, Any]) -> list[Event]:
-    """Returns the results of a call as the model saw them: Gemini's parts, or text."""
-    result = call.get("result")
-    text = json.dumps(result)
-    is_refusal = call.get("status") in _NOT_SUCCESSFUL and is_refusal_by_gemini_cli(text)
-    is_refusal = is_refusal or (call.get("status") == "cancelled" and not _STOPPED.search(text))
-    call_id = str(call.get("id") or "")
-    if isinstance(result, str):
-        return [Event(EventKind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
-    if not isinstance(result, list) or not result:
-        return []
-    events = read_messages([{"role": "tool", "parts": result}])
-    results = [event for event in events if event.kind is EventKind.TOOL_RESULT]
-    results = [event for event in results if event.text or event.unread or is_refusal]
-    if is_refusal:  # the ids in the result may be missing
-        results = [replace(event, call_id=call_id, is_refusal=True) for event in results]
-    return results
-
-
-def _classify(event: Event) -> Event:
-    """Removes what Gemini CLI wrote into a message of the user; other events stay as they are."""
-    if not event.is_by_user:
-        return event
-    text = remove_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
-    if (text or not event.text) and text != _CONTINUATION:
-        return Event(EventKind.MESSAGE, text, "user")
-    return Event(EventKind.REMINDER, event.text)
 
 
 FORMAT = Format("gemini-cli", _recognises, _read, has_events=True, reaches_back=_reaches_back)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import first_of, text_of
-from holdfast.transcripts.json_fields import at, list_or_empty, require_object
+from holdfast.transcripts.content_texts import text_of
+from holdfast.transcripts.json_fields import at, first_of, list_or_empty, require_object
 from holdfast.transcripts.reader import Format, Located, Unread, file_of
 from holdfast.transcripts.transcript import (
     Event,
@@ -26,6 +26,7 @@ from holdfast.transcripts.transcript import (
 from holdfast.validation.json_values import fields_of, text_or_empty
 
 _RESPONSES = ("functionResponse", "function_response")
+_REWINDS = ("rewindBeforeInvocationId", "rewind_before_invocation_id")
 
 
 def _is_event(value: Any) -> bool:
@@ -81,8 +82,7 @@ def _session(source: str, items: Sequence[Any]) -> Iterator[Transcript | Unread]
     for number, item in enumerate(items):
         fields = require_object(item)
         actions = fields_of(fields.get("actions"))
-        names = ("rewindBeforeInvocationId", "rewind_before_invocation_id")
-        target = str(first_of(actions, *names, default=""))
+        target = str(first_of(actions, *_REWINDS, default=""))
         if target in tips:
             tree.tip = tips[target]
             yield Unread(
@@ -92,19 +92,22 @@ def _session(source: str, items: Sequence[Any]) -> Iterator[Transcript | Unread]
         if invocation := first_of(fields, "invocationId", "invocation_id"):
             tips.setdefault(str(invocation), tree.tip)
         identity = str(fields.get("id") or number)
-        summary = actions.get("compaction")
-        if isinstance(summary, Mapping):
-            span = _TimeSpan.of_summary(summary)
-            keeps = frozenset(name for name, time in times.items() if not span.covers(time))
-            content = first_of(summary, "compactedContent", "compacted_content")
-            text = text_of(at(content, "parts"))
-            events = [Event(EventKind.COMPACTION, text, keeps=keeps)]
+        if isinstance(summary := actions.get("compaction"), Mapping):
+            events = [_compaction(summary, times)]
+            times[identity] = _TimeSpan.of_summary(summary)
         else:
-            span = _TimeSpan(fields.get("timestamp"), fields.get("timestamp"))
             events = _events_of_item(fields)
-        times[identity] = span
+            times[identity] = _TimeSpan(fields.get("timestamp"), fields.get("timestamp"))
         tree.add(replace(event, id=identity) for event in events)
     yield tree.transcript(source)
+
+
+def _compaction(summary: Mapping[str, Any], times: "Mapping[str, _TimeSpan]") -> Event:
+    """Reads a summary; earlier events whose times it does not cover stay in the context."""
+    covered = _TimeSpan.of_summary(summary)
+    keeps = frozenset(name for name, time in times.items() if not covered.covers(time))
+    content = first_of(summary, "compactedContent", "compacted_content")
+    return Event(EventKind.COMPACTION, text_of(at(content, "parts")), keeps=keeps)
 
 
 class _TimeSpan(NamedTuple):
@@ -142,10 +145,10 @@ def _events_of_item(fields: Mapping[str, Any]) -> list[Event]:
 
 def _spoken(fields: Mapping[str, Any]) -> list[Event]:
     """Reads the transcript of what the user or the model said aloud; [] if there is none."""
-    heard = first_of(fields, "inputTranscription", "input_transcription")
-    said = first_of(fields, "outputTranscription", "output_transcription")
+    by_user = first_of(fields, "inputTranscription", "input_transcription")
+    by_model = first_of(fields, "outputTranscription", "output_transcription")
     events: list[Event] = []
-    for role, transcription in (("user", heard), ("assistant", said)):
+    for role, transcription in (("user", by_user), ("assistant", by_model)):
         if text := text_or_empty(at(transcription, "text")):
             events += message_events(role, text)
     return events

@@ -1,4 +1,4 @@
-"""Goose's sessions: JSON lines, exports, and what `databases.py` reads from `sessions.db`.
+"""Goose's sessions: JSON lines, exports, and what `databases/goose.py` reads from `sessions.db`.
 
 A line, and a session, shortened:
 
@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import kinds_without_text, read_call, text_of
+from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.injected import remove_elements
 from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, separate_objects
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

@@ -19,14 +19,18 @@ from holdfast.transcripts.json_fields import at, list_or_empty, require_object
 from holdfast.transcripts.reader import Format, Unread, is_message_list
 from holdfast.validation.json_values import fields_of
 
-# fields beside the values: of a state that the API returns, of a snapshot, and of a thread
-_BESIDE_VALUES = ("checkpoint", "checkpoint_id", "config", "thread_id")
+# of a state that the API returns, of a snapshot, and of a thread
+_STATE_FIELDS = ("checkpoint", "checkpoint_id", "config", "thread_id")
 
 
 def _recognises(value: Any) -> bool:
+    """Whether a value is a state: it has messages or a list of the next nodes, and one of the
+    fields that are beside the values of a state.
+    """
     fields = fields_of(value)
-    is_beside = any(name in fields for name in _BESIDE_VALUES)
-    return is_beside and (isinstance(fields.get("next"), list) or _messages_in(value) is not None)
+    has_state_field = any(name in fields for name in _STATE_FIELDS)
+    has_content = isinstance(fields.get("next"), list) or _messages_in(value) is not None
+    return has_state_field and has_content
 
 
 def _messages_in(state: Any) -> list[Any] | None:
@@ -36,7 +40,7 @@ def _messages_in(state: Any) -> list[Any] | None:
     return messages if isinstance(messages, list) else None
 
 
-def _calls(source: str, value: Any) -> Iterator[Call | Unread]:
+def _read_state(source: str, value: Any) -> Iterator[Call | Unread]:
     """Reads a state as a call without an answer: a later state has all of its messages."""
     state = require_object(value)
     messages = _messages_in(state)
@@ -61,5 +65,5 @@ def _thread_of(state: Mapping[str, Any]) -> str:
 
 
 FORMAT = Format(
-    "langgraph", _recognises, call_reader(_calls, "a state with messages"), streams=True
+    "langgraph", _recognises, call_reader(_read_state, "a state with messages"), streams=True
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.exports import Export, export_reader, parent_ids
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, first_message, has_messages

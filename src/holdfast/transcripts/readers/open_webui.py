@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
-from holdfast.transcripts.content_blocks import read_call, text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.exports import Export, export_reader, parent_ids, sequential_export
 from holdfast.transcripts.json_fields import (
     at,
@@ -24,6 +24,7 @@ from holdfast.transcripts.json_fields import (
     require_object,
 )
 from holdfast.transcripts.reader import Format
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import Event, EventKind, call_events, message_events
 
 # elements for reasoning and calls, which Open WebUI writes into the text of a reply

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.json_fields import at, decode_json, optional_list, require_object
 from holdfast.validation.json_values import fields_of
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.content_blocks import read_call
 from holdfast.transcripts.json_fields import at, list_or_empty, require_object
 from holdfast.transcripts.reader import Format, Located, Unread, file_of
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

@@ -1,4 +1,9 @@
-"""The conversations in a run of Holdfast, from its `records.jsonl`."""
+"""The conversations in a run of Holdfast, from its `records.jsonl`.
+
+A value, shortened:
+
+    {"agent": {"system_prompt": "Be brief."}, "turns": [{"speaker": "user", "text": "Hi"}, ...]}
+"""
 
 from typing import Any
 

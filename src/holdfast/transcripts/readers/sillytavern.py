@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
-from holdfast.transcripts.content_blocks import read_call
 from holdfast.transcripts.json_fields import at, decode_json, optional_list
 from holdfast.transcripts.reader import (
     Format,
@@ -21,6 +20,7 @@ from holdfast.transcripts.reader import (
     file_of,
     separate_objects,
 )
+from holdfast.transcripts.tools import read_call
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,

@@ -28,8 +28,9 @@ from holdfast.papers.zhang2024.profiling.scored_prompts import ScoredPrompt
 # something between its layers exceeds it by far
 _TOLERANCE = 1e-3
 _TOLERANCE_IN_HALF = 0.1  # for two-byte dtypes
-# the errors that a model's own code may raise for layers and caches that it does not know
-_UNFIT_ERRORS = (
+# what a model's own code may raise for layers and caches that it does not know; such a model is
+# scored with one pass per head
+_ERRORS_OF_UNFIT_MODELS = (
     ModelError,
     RuntimeError,
     TypeError,
@@ -92,21 +93,31 @@ async def can_share_passes(material: Material) -> bool:
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
     shortest = material.only([lengths.index(min(lengths))])
     heads = [(0, 0), (model.shape.layers - 1, 0)]
-    plain_scores = {
+    expected = {
         head: (await _plain_scores(shortest, steering))[0].log_probabilities
         for head, steering in shortest.methods(heads).items()
     }
-    try:
-        passes = SharedPassScorer(shortest, HeadPasses(model.hf_model)).pass_scores(heads)
-        shared_scores = {head: scores[0] for head, scores in passes}
-    except _UNFIT_ERRORS as error:
-        if ran_out_of_memory(error):
-            raise
+    log_probabilities = _shared_log_probabilities(shortest, heads)
+    if log_probabilities is None:
         return False
     tolerance = _TOLERANCE if model.hf_model.dtype.itemsize >= 4 else _TOLERANCE_IN_HALF
-    return all(
-        _are_close(shared_scores[head], plain_scores[head], tolerance) for head in plain_scores
-    )
+    return all(_are_close(log_probabilities[head], expected[head], tolerance) for head in expected)
+
+
+def _shared_log_probabilities(
+    one_sample: Material, heads: Sequence[Head]
+) -> dict[Head | None, Sequence[float]] | None:
+    """The log-probabilities of a sample's continuations in shared passes, by the head steered.
+
+    None if the layers of the model cannot be forwarded separately.
+    """
+    try:
+        scorer = SharedPassScorer(one_sample, HeadPasses(one_sample.model.hf_model))
+        return {head: by_sample[0] for head, by_sample in scorer.pass_scores(heads)}
+    except _ERRORS_OF_UNFIT_MODELS as error:
+        if ran_out_of_memory(error):
+            raise
+        return None
 
 
 def _have_same_factors(material: Material) -> bool:

@@ -15,7 +15,8 @@ from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.local import LocalModel
-from holdfast.models.protocol import ChatModel, compute, facts_about, replicas_of
+from holdfast.models.protocol import ChatModel, facts_about
+from holdfast.models.replicas import call_with_session, replicas_of
 from holdfast.models.session import LocalSession
 from holdfast.papers.zhang2024.profiling.head_scores import (
     SampleScores,
@@ -116,7 +117,7 @@ async def _profile(
     """Scores the heads that the folder lacks, and records them batch by batch."""
     about = {"command": "profile", "argv": command, **facts_about(model)}
     async with model.session() as engine:
-        preparation = await compute(engine, _prepare, samples, plan)
+        preparation = await call_with_session(engine, _prepare, samples, plan)
         refuse_early(out, preparation.identity, about)
         if (out / MANIFEST).is_file():
             _check_scores(read_run(out), samples)
@@ -129,7 +130,7 @@ async def _profile(
                 group_samples = [samples[number] for number in numbers]
                 start = time.monotonic()
                 try:
-                    result = await compute(
+                    result = await call_with_session(
                         engine,
                         _score,
                         group_samples,

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.errors import shortened
-from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
 from holdfast.transcripts.reader import (
     Format,
     SourcedRecord,
@@ -24,6 +23,7 @@ from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.session_events import events_of
 from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, distinct_lines
 from holdfast.transcripts.readers.claude_code.session_tree import session_trees
+from holdfast.transcripts.tools import CALL_BLOCK_TYPES
 from holdfast.transcripts.transcript import Transcript
 from holdfast.validation.json_values import fields_of
 

@@ -11,9 +11,9 @@ text that the model saw (`rendered`).
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.transcripts.content_blocks import first_of, kinds_without_text, text_of
+from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.injected import remove_elements
-from holdfast.transcripts.json_fields import at, list_or_empty, optional_list
+from holdfast.transcripts.json_fields import at, first_of, list_or_empty, optional_list
 from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.validation.json_values import fields_of
 

@@ -1,7 +1,9 @@
 """The events in the lines of a session: who wrote a message, and when it left the context.
 
-{"type": "user", "message": {"content": "<system-reminder>...</system-reminder>Hi"}}
--> Event(MESSAGE, "Hi", "user")
+For example:
+
+    {"type": "user", "message": {"content": "<system-reminder>...</system-reminder>Hi"}}
+    -> Event(MESSAGE, "Hi", "user")
 """
 
 import hashlib
@@ -14,26 +16,12 @@ from itertools import chain, pairwise
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, elements_in, remove_elements
-from holdfast.transcripts.json_fields import (
-    at,
-    list_or_empty,
-    require_field,
-    require_object,
-)
+from holdfast.transcripts.json_fields import at, list_or_empty, require_field, require_object
 from holdfast.transcripts.reader import Unread
 from holdfast.transcripts.readers.claude_code.attachments import INJECTED, events_of_attachment
-from holdfast.transcripts.readers.claude_code.session_lines import (
-    MICRO_BOUNDARY,
-    SessionLine,
-)
+from holdfast.transcripts.readers.claude_code.session_lines import MICRO_BOUNDARY, SessionLine
 from holdfast.transcripts.readers.claude_code.session_tree import SessionTree
-from holdfast.transcripts.transcript import (
-    Event,
-    EventKind,
-    Malformed,
-    WorkingFolder,
-    with_unread,
-)
+from holdfast.transcripts.transcript import Event, EventKind, Malformed, WorkingFolder, with_unread
 
 _REMINDERS = ("system-reminder", "user-prompt-submit-hook")  # which the model reads as orders
 _COMMAND = ("command-name", "command-message", "command-args", "command-contents")
@@ -262,18 +250,12 @@ def _human_text(
     A slash command counts as words of the user, unless its text follows in a message of its own,
     which then counts instead.
     """
-    origin = line.fields.get("origin")
-    kind = origin.get("kind", "human") if isinstance(origin, Mapping) else origin or "human"
-    if kind != "human" or text.startswith(_CAVEAT):
-        return None
-    if line.flag("isVisibleInTranscriptOnly") or line.flag("isSynthetic"):
+    if _is_marked_as_program(line) or text.startswith(_CAVEAT):
         return None
     words = remove_elements(text, (*INJECTED, *_COMMAND))
     if line.flag("isMeta"):  # by Claude Code, or the text of the command in the line before
         command = _command_in(before)
-        if not (command and words):
-            return None
-        return " ".join(filter(None, (words, _arguments(command, words))))
+        return _expanded_command(command, words) if command and words else None
     command = _command_in(line)
     if words or command is None:
         is_by_program = not words and bool(text.strip())
@@ -284,10 +266,18 @@ def _human_text(
     return " ".join(filter(None, (element_text(command, "command-name"), arguments)))
 
 
-def _arguments(command: str, expanded: str) -> str:
-    """Returns a command's arguments; "" if its expanded text has them already."""
+def _is_marked_as_program(line: SessionLine) -> bool:
+    """Whether a message of the user says that a program wrote it."""
+    origin = line.fields.get("origin")  # an object with its kind, or the kind itself
+    kind = origin.get("kind", "human") if isinstance(origin, Mapping) else origin or "human"
+    is_hidden = line.flag("isVisibleInTranscriptOnly") or line.flag("isSynthetic")
+    return kind != "human" or is_hidden
+
+
+def _expanded_command(command: str, text: str) -> str:
+    """Returns the text that a slash command stands for, and its arguments if they are not in it."""
     arguments = element_text(command, "command-args")
-    return "" if arguments in expanded else arguments
+    return text if not arguments or arguments in text else f"{text} {arguments}"
 
 
 def _command_in(line: SessionLine | None) -> str | None:

@@ -1,7 +1,10 @@
 """The sessions and subagents in a file of Claude Code's, each a tree of lines.
 
 Each line names its parent. Rewinding, or editing a question, begins another branch; the branch of
-the last message is the active one.
+the last message is the active one. For example, the user edited a question:
+
+    user 1 -> assistant 2 -> user 3 -> assistant 4
+                          -> user 5 -> assistant 6    -> active={1, 2, 5, 6}, abandoned: 3, 4
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set

@@ -7,12 +7,12 @@ Cursor's reader turns these values into transcripts.
 """
 
 import base64
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.plurals import count_of
+from holdfast.transcripts.databases.cursor_state import read_state
 from holdfast.transcripts.parsing import load_json
 from holdfast.transcripts.reader import Located, Unread
 from holdfast.transcripts.transcript import Malformed
@@ -46,25 +46,19 @@ def cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unr
 
     has_states = False
     query = "SELECT key, value FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
-    for key, value in database.execute(query).fetchall():
+    for key, text in database.execute(query).fetchall():
         name = str(key).partition(":")[2]
-        composer = load_json(f"{path}, composer {name}", value)
+        composer = load_json(f"{path}, composer {name}", text)
         if isinstance(composer, Unread):
             yield composer
             continue
-        bubbles: dict[str, Any] = {}
-        rows = database.execute(
-            "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY key",
-            (f"bubbleId:{name}:", f"bubbleId:{name};"),  # ";" follows ":"
-        )
-        for bubble_key, text in rows:
-            bubble = load_json(f"{path}, {bubble_key}", text)
+        value: dict[str, Any] = {"composerData": composer.value, "bubbles": {}}
+        for bubble in _bubbles(path, database, name):
             if isinstance(bubble, Unread):
                 yield bubble
-            elif fields := fields_of(bubble.value):
-                identity = str(bubble_key).rpartition(":")[2]
-                bubbles[identity] = {n: fields[n] for n in _BUBBLE_FIELDS if n in fields}
-        value = {"composerData": composer.value, "bubbles": bubbles}
+            else:
+                identity, fields = bubble
+                value["bubbles"][identity] = fields
         state = text_or_empty(fields_of(composer.value).get("conversationState"))
         if encoded := state.removeprefix("~"):
             has_states = True
@@ -76,6 +70,23 @@ def cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unr
         yield Located(composer.source, value)
     if not has_states:
         yield from _unclaimed_messages(path, database)
+
+
+def _bubbles(
+    path: Path, database: "Connection", composer: str
+) -> Iterator[tuple[str, dict[str, Any]] | Unread]:
+    """Yields the id and the fields of each message that is shown of a dialog."""
+    rows = database.execute(
+        "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY key",
+        (f"bubbleId:{composer}:", f"bubbleId:{composer};"),  # ";" follows ":"
+    )
+    for key, text in rows:
+        bubble = load_json(f"{path}, {key}", text)
+        if isinstance(bubble, Unread):
+            yield bubble
+        elif fields := fields_of(bubble.value):
+            identity = str(key).rpartition(":")[2]
+            yield identity, {name: fields[name] for name in _BUBBLE_FIELDS if name in fields}
 
 
 def _unclaimed_messages(path: Path, database: "Connection") -> Iterator[Unread]:
@@ -96,7 +107,7 @@ def _context(
     """Reads the context of a dialog, whose state is written in base64."""
     try:
         padded = encoded + "=" * (-len(encoded) % 4)
-        return _read_state(base64.b64decode(padded, validate=True), find_blob)
+        return read_state(base64.b64decode(padded, validate=True), find_blob)
     except (Malformed, ValueError):
         return Unread(f"{source}: its context (conversationState) is in no known form")
 
@@ -123,7 +134,7 @@ def cursor_agent_dialog(path: Path, database: "Connection") -> Iterator[Located 
         yield Unread(f"{path}: its dialog (latestRootBlobId) is empty or missing")
         return
     try:
-        yield Located(str(path), {"context": _read_state(state, find_blob)})
+        yield Located(str(path), {"context": read_state(state, find_blob)})
     except Malformed as error:
         yield Unread(f"{path}: {error}")
 
@@ -134,85 +145,3 @@ def _bytes_in(row: tuple[Any, ...] | None) -> bytes | None:
     if isinstance(value, str):
         return value.encode()
     return value if isinstance(value, bytes) else None
-
-
-# --- The state of a dialog of Cursor's agent, from which its context can be put together
-#
-# Cursor keeps the messages that the model sees apart from those that it shows. Each is a JSON text,
-# stored under its SHA-256 hash: in the rows `agentKv:blob:...` of `state.vscdb`, or in the table
-# `blobs` of the agent's `store.db`. A state is a message of Protocol Buffers. It lists the hashes
-# of the messages in its field 1, and refers in field 8 to all turns of the dialog, including those
-# that a summary has replaced in the context.
-
-_MESSAGES = 1  # the fields of a state
-_TURNS = 8
-_HASH_LENGTH = 32  # of SHA-256, in bytes
-# how Protocol Buffers writes the value of a field
-_VARINT = 0
-_EIGHT_BYTES = 1
-_LENGTH_DELIMITED = 2
-_FOUR_BYTES = 5
-_LENGTHS = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
-
-
-def _read_state(state: bytes, find_blob: Callable[[str], bytes | None]) -> dict[str, Any]:
-    """Puts together the context of a dialog, in the form that Cursor's reader takes.
-
-    Args:
-        find_blob: returns the blob of a hash, given in hexadecimal; None if there is none.
-
-    Returns:
-        The `messages` of the context, how many are `missing` from the store and how many `unread`
-        because they are not JSON, and the number of `turns` that are shown.
-
-    Raises:
-        Malformed: the state cannot be read.
-    """
-    messages: list[Any] = []
-    missing = unread = turns = 0
-    for field, value in _fields_of(state):
-        turns += field == _TURNS
-        if field != _MESSAGES:
-            continue
-        may_be_hash = len(value) == _HASH_LENGTH  # or a message of this length
-        blob = find_blob(value.hex()) if may_be_hash else None
-        try:
-            messages.append(json.loads(value if blob is None else blob))
-        except (ValueError, RecursionError):
-            if may_be_hash and blob is None:
-                missing += 1
-            else:
-                unread += 1
-    return {"messages": messages, "missing": missing, "unread": unread, "turns": turns}
-
-
-def _fields_of(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields the length-delimited fields of a Protocol Buffers message: number and value."""
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
-        field, form = key >> 3, key & 7
-        if form == _VARINT:
-            _, position = _varint(message, position)
-            continue
-        length = _LENGTHS.get(form)
-        if form == _LENGTH_DELIMITED:
-            length, position = _varint(message, position)
-        if length is None or position + length > len(message):
-            raise Malformed("its state is not a message of Protocol Buffers")
-        if form == _LENGTH_DELIMITED:
-            yield field, message[position : position + length]
-        position += length
-
-
-def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Reads a number of variable length; returns it, and the position after it."""
-    number = shift = 0
-    while position < len(message):
-        byte = message[position]
-        number |= (byte & 0x7F) << shift
-        position += 1
-        shift += 7
-        if byte < 0x80:
-            return number, position
-    raise Malformed("its state is not a message of Protocol Buffers")

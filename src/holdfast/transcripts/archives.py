@@ -1,0 +1,155 @@
+"""Reads the logs in archives: `.zip`, tar and Inspect's `.eval`.
+
+For example:
+
+    logs.zip, with july.jsonl -> Located("logs.zip/july.jsonl, line 1", {"messages": [...]})
+"""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from holdfast.errors import UsageError
+from holdfast.files import MAX_UNPACKED_BYTES, check_unpacked_size, unpack_zstandard
+from holdfast.transcripts.finding import is_json_log, is_unread_in_archives
+from holdfast.transcripts.parsing import load_json, parse
+from holdfast.transcripts.reader import Located, Unread
+
+# by its suffix, how a compressed member of an archive is opened
+_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+}
+_ZSTANDARD = 93  # the number of this compression method in zip archives
+_LENGTHS_AT = 26  # the offset of two lengths in the header before a member
+_DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
+    *(EOFError, RuntimeError, struct.error),
+)
+
+
+def read_eval(path: Path) -> Iterator[Located | Unread]:
+    """Reads the header and the samples of an `.eval` file."""
+    with _open_zip(path) as (file, archive):
+        # the header is missing while the evaluation runs
+        headers = [m for m in archive.infolist() if m.filename == "header.json"]
+        samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
+        parts = [member for member in samples if member.filename.count("/") > 1]
+        if not samples:
+            yield Unread(f"{path} has no samples, as a log of Inspect's has")
+        if parts:
+            yield Unread(
+                f"{path} keeps its samples in parts (such as {parts[0].filename}), which is not"
+                " read; convert it with `inspect log convert --to json`"
+            )
+        for member in (*headers, *samples):
+            if member not in parts:
+                content = _unpack(path, file, archive, member)
+                yield load_json(f"{path}, {member.filename}", content)
+
+
+class _Member(NamedTuple):
+    """A file in an archive; `read` unpacks its content."""
+
+    name: str
+    size: int
+    read: Callable[[], bytes]
+
+
+def read_zip(path: Path) -> Iterator[Located | Unread]:
+    """Reads the logs in an archive, such as an export of ChatGPT or Claude."""
+    with _open_zip(path) as (file, archive):
+        members = (
+            _Member(m.filename, m.file_size, partial(_unpack, path, file, archive, m))
+            for m in archive.infolist()
+        )
+        yield from _read_members(path, members)
+
+
+def read_tar(path: Path) -> Iterator[Located | Unread]:
+    """Reads the logs in a tar archive."""
+    with _naming_damage(path), tarfile.open(path) as archive:
+        members = (
+            _Member(m.name, m.size, partial(_extract, archive, m)) for m in archive if m.isfile()
+        )
+        yield from _read_members(path, members)
+
+
+def _read_members(archive: Path, members: Iterable[_Member]) -> Iterator[Located | Unread]:
+    """Reads the logs of JSON values in an archive, and reports logs of other kinds."""
+    is_empty = True
+    for member in members:
+        path = archive / member.name
+        if is_json_log(path):
+            is_empty = False
+            check_unpacked_size(path, member.size)
+            yield from _parse_member(path, member.read())
+        elif is_unread_in_archives(path):
+            yield Unread(f"{path} is not read within an archive; unpack it first")
+    if is_empty:
+        yield Unread(f"{archive} holds no file that ends in .json, .jsonl or .ndjson")
+
+
+def _parse_member(path: Path, content: bytes) -> Iterator[Located | Unread]:
+    """Parses a member of an archive, which may be compressed once more."""
+    if (opener := _OPENERS.get(path.suffix.lower())) is not None:
+        with opener(io.BytesIO(content)) as file:
+            content = file.read(MAX_UNPACKED_BYTES + 1)
+        check_unpacked_size(path, len(content))
+    yield from parse(path, content.decode("utf-8-sig", "surrogateescape"))
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    return file.read() if file else b""
+
+
+@contextlib.contextmanager
+def _open_zip(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
+    """Opens an archive.
+
+    Raises:
+        UsageError: it cannot be read or unpacked.
+    """
+    with _naming_damage(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        yield file, archive
+
+
+@contextlib.contextmanager
+def _naming_damage(path: Path) -> Iterator[None]:
+    """Raises a `UsageError` that names the archive for an error in unpacking it."""
+    try:
+        yield
+    except _DAMAGED as error:
+        reason = str(error).split("\n")[0].rstrip(":")
+        raise UsageError(f"{path} cannot be unpacked ({reason}); give it whole.") from error
+    except OSError as error:
+        if error.errno is None:  # of bz2, about damaged contents
+            raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
+        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+
+
+def _unpack(path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Returns the content of a member of an archive.
+
+    Members compressed with zstandard are unpacked here, as `zipfile` does it only since Python
+    3.14.
+    """
+    if member.compress_type != _ZSTANDARD:
+        return archive.read(member)
+    file.seek(member.header_offset + _LENGTHS_AT)
+    lengths = struct.unpack("<HH", file.read(4))  # of the name, and of what follows it
+    file.seek(sum(lengths), os.SEEK_CUR)
+    return unpack_zstandard(path, file.read(member.compress_size))

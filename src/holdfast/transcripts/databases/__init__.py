@@ -1,0 +1,1 @@
+"""Reads the databases of coding agents and libraries: one file each; `reading.py` finds which."""

@@ -1,0 +1,137 @@
+"""The messages of Gemini CLI's sessions.
+
+For example:
+
+    {"type": "gemini", "content": "", "toolCalls": [{"name": "ls", "result": "README.md"}]}
+    -> Event(TOOL_CALL, call=ToolCall("ls", {})), Event(TOOL_RESULT, "README.md")
+"""
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.content_texts import text_of
+from holdfast.transcripts.injected import elements_in, remove_elements
+from holdfast.transcripts.json_fields import optional_list, require_object
+from holdfast.transcripts.refused_calls import is_refusal_by_gemini_cli
+from holdfast.transcripts.transcript import Event, EventKind, Malformed, message_events, with_unread
+
+COMPRESSED = "compressed"  # our own type, for what replaced the dialog
+_FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
+_INJECTED = ("session_context", "hook_context", "system-reminder")
+# what the program says where the model stopped too early
+_CONTINUATION = "System: Please continue."
+_NOT_SUCCESSFUL = ("cancelled", "error")  # the status of calls
+# in the result of a call that the user stopped while it ran
+_STOPPED = re.compile(r"cancelled tool execution|[Cc]ommand was (?:cancelled|aborted)")
+# a command of the program's own, which the model does not see
+_COMMAND = re.compile(r"[/?](?:[a-z][\w:.-]*)?(?!\S)")
+# the line of a message after which the texts of files follow that the user named
+_FILES = "--- Content from referenced files ---"
+
+
+def events_of_record(record: Mapping[str, Any]) -> list[Event]:
+    """Reads a message of a session, or a compression, which stands for the ones it replaced."""
+    match kind := record.get("type"):
+        case "user":
+            return _events_of_user(record)
+        case "gemini":
+            return _events_of_reply(record)
+        case "error":
+            text = record.get("content")
+            return [Event(EventKind.ERROR, text if isinstance(text, str) else "")]
+        case str() if kind == COMPRESSED:
+            texts = [
+                event.text for message in record["content"] for event in events_of_record(message)
+            ]
+            return [Event(EventKind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
+        case str() if kind in _FOR_DISPLAY:
+            return []
+    raise Malformed(f"Gemini CLI's message has the unknown type {shortened(str(kind))}")
+
+
+def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
+    events = read_messages([{"role": "user", "content": record.get("content") or ""}])
+    text = "\n".join(event.text for event in events)
+    unread = tuple(chain.from_iterable(event.unread for event in events))
+    if _COMMAND.match(text):
+        return []
+    # what the user typed, without the texts of the files that it names
+    typed_text = text_of(record.get("displayContent"))
+    if typed_text.strip() and typed_text != text:
+        typed = classify(Event(EventKind.MESSAGE, typed_text, "user"))
+        return with_unread([typed, Event(EventKind.REMINDER, text)], unread)
+    classified = [classify(event) for event in events]
+    reminder = elements_in(text, _INJECTED)
+    if reminder and any(event.is_by_user for event in classified):
+        classified.insert(0, Event(EventKind.REMINDER, reminder))
+    return with_unread(classified, unread)
+
+
+def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
+    messages = read_messages([{"role": "assistant", "content": record.get("content") or ""}])
+    text = "\n".join(event.text for event in messages)
+    unread = tuple(chain.from_iterable(event.unread for event in messages))
+    records = optional_list(record.get("toolCalls"))
+    calls = [_call(require_object(call)) for call in records]
+    results = chain.from_iterable(map(_results, records))
+    return [*message_events("assistant", text, calls, unread=unread), *results]
+
+
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    arguments = require_object(_arguments(call.get("args") or {}))
+    return ToolCall(str(call.get("name")), arguments, str(call.get("id") or ""))
+
+
+def _arguments(arguments: Any) -> Any:
+    """Decodes arguments that a session has as text: JSON, or a dictionary as Python prints it."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(arguments)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return arguments
+
+
+def _results(call: Mapping[str, Any]) -> list[Event]:
+    """Returns the results of a call as the model saw them: Gemini's parts, or text."""
+    result = call.get("result")
+    text = json.dumps(result)
+    is_refusal = call.get("status") in _NOT_SUCCESSFUL and is_refusal_by_gemini_cli(text)
+    is_refusal = is_refusal or (call.get("status") == "cancelled" and not _STOPPED.search(text))
+    call_id = str(call.get("id") or "")
+    if isinstance(result, str):
+        return [Event(EventKind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
+    if not isinstance(result, list) or not result:
+        return []
+    events = read_messages([{"role": "tool", "parts": result}])
+    results = [event for event in events if event.kind is EventKind.TOOL_RESULT]
+    results = [event for event in results if event.text or event.unread or is_refusal]
+    if is_refusal:  # the ids in the result may be missing
+        results = [replace(event, call_id=call_id, is_refusal=True) for event in results]
+    return results
+
+
+def classify(event: Event) -> Event:
+    """Removes what Gemini CLI wrote into a message of the user; other events stay as they are."""
+    if not event.is_by_user:
+        return event
+    text = remove_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
+    if (text or not event.text) and text != _CONTINUATION:
+        return Event(EventKind.MESSAGE, text, "user")
+    return Event(EventKind.REMINDER, event.text)
+
+
+def is_reply(record: Mapping[str, Any]) -> bool:
+    return record.get("type") == "gemini"

@@ -1,0 +1,160 @@
+"""The responses in VS Code's chats: texts, tool calls, edits of files.
+
+For example:
+
+    [{"value": "Let me look."}, {"kind": "toolInvocationSerialized", "toolId": "ls", ...}]
+    -> ShownResponse(texts=["Let me look."], calls=[Event(TOOL_CALL, ...), ...])
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.json_fields import at, first_of, list_or_empty, optional_list
+from holdfast.transcripts.tools import read_call
+from holdfast.transcripts.transcript import Event, EventKind, call_events, message_events
+from holdfast.validation.json_values import fields_of
+
+_NOT_CONFIRMED = (0, 5)  # the kinds of confirmations by which a call is denied or skipped
+_REFUSED = ("The user chose to skip the tool call", "The user cancelled the tool call")
+# parts of a response that are not the model's text
+_FOR_DISPLAY = (
+    *("thinking", "codeblockUri", "undoStop", "command", "confirmation", "warning", "extensions"),
+    *("progressMessage", "progressTask", "progressTaskSerialized", "prepareToolInvocation"),
+    *("mcpServersStarting", "elicitation", "elicitationSerialized", "pullRequest", "treeData"),
+    *("multiDiffData", "questionCarousel", "hook", "clearToPreviousToolInvocation", "treeData"),
+    *("disabledClaudeHooks", "mcpAuthenticationRequired", "externalEdit", "references"),
+    *("planReview", "autoModeResolution", "systemNotification", "info", "externalToolInvocation"),
+)
+_EDITS = ("textEditGroup", "notebookEditGroup", "workspaceEdit")
+
+
+class ShownResponse(NamedTuple):
+    """A response as VS Code displays it.
+
+    Args:
+        texts: its texts, split where a call or an edit is between them.
+        calls: its calls with their results, and its edits.
+        unknown_kinds: the kinds of its parts that are not known.
+    """
+
+    texts: list[str]
+    calls: list[Event]
+    unknown_kinds: set[str]
+
+
+def read_response(request: Mapping[str, Any]) -> ShownResponse:
+    """Reads the response in a request."""
+    texts = [""]
+    calls: list[Event] = []
+    unknown_kinds: set[str] = set()
+    for part in optional_list(request.get("response")):
+        kind = at(part, "kind")
+        if kind == "toolInvocationSerialized":
+            calls += _read_displayed_call(part)
+            texts.append("")
+        elif kind in _EDITS:
+            calls += message_events("assistant", "", _edits(part))
+            texts.append("")
+        elif (text := _text_of(part)) is not None:
+            texts[-1] += text
+        elif kind not in _FOR_DISPLAY:
+            unknown_kinds.add(shortened(kind))
+    return ShownResponse([text.strip() for text in texts if text.strip()], calls, unknown_kinds)
+
+
+def _text_of(part: Any) -> str | None:
+    """Returns the text of a part of a response; None if it is of another kind."""
+    kind = at(part, "kind")
+    if isinstance(part, str):
+        return part
+    if kind == "inlineReference":
+        reference = fields_of(at(part, "inlineReference"))
+        path = _path_of(reference.get("uri")) or _path_of(reference)
+        return str(at(part, "name") or reference.get("name") or path.rpartition("/")[2])
+    if kind in ("markdownContent", "markdownVuln"):
+        text = at(part, "content", "value") or at(part, "value", "value") or at(part, "value")
+    elif kind is None:
+        text = at(part, "value")
+    else:
+        return None
+    return text if isinstance(text, str) else None
+
+
+def read_rounds(
+    rounds: Sequence[Any], results: Mapping[str, Any], response: ShownResponse
+) -> list[Event]:
+    """Reads the model's calls and their results, as the extension recorded them.
+
+    The response may say that a call was not confirmed even if its result was not recorded.
+    """
+    events: list[Event] = []
+    refused = {event.call_id for event in response.calls if event.is_refusal} - {""}
+    shown = {event.call.id: event.call for event in response.calls if event.call is not None}
+    for tool_round in rounds:
+        asked = [read_call(call) for call in optional_list(at(tool_round, "toolCalls"))]
+        calls = [_as_run(call, shown.get(call.id)) for call in asked]
+        events += message_events("assistant", "", calls) if calls else []
+        for call in calls:
+            if call.id in results or call.id in refused:
+                text = _result_text(results.get(call.id))
+                is_refusal = text.startswith(_REFUSED) or call.id in refused
+                result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
+                events.append(result)
+    return events
+
+
+def _as_run(call: ToolCall, shown: ToolCall | None) -> ToolCall:
+    """Returns a call with the command that ran, if the user or the tool edited the model's."""
+    command = shown.arguments.get("command") if shown is not None and call.id else None
+    if not isinstance(command, str) or not isinstance(call.arguments.get("command"), str):
+        return call
+    return replace(call, arguments={**call.arguments, "command": command})
+
+
+def _result_text(result: Any) -> str:
+    """Joins the texts in a tool's result; parts of other types are written as JSON."""
+    values = [at(part, "value") for part in list_or_empty(at(result, "content"))]
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return "\n".join(texts)
+
+
+def _read_displayed_call(part: Mapping[str, Any]) -> list[Event]:
+    """Reads a call as VS Code displays it: a command, or the input of a server's tool."""
+    details = fields_of(part.get("toolSpecificData"))
+    command = details.get("commandLine", details.get("command"))
+    if isinstance(command, Mapping):
+        edited_command = command.get("userEdited") or command.get("toolEdited")
+        command = edited_command or command.get("original")
+    result_details = fields_of(part.get("resultDetails"))
+    arguments: Any = {"command": command}
+    if not isinstance(command, str):
+        arguments = first_of(details, "rawInput", default=result_details.get("input"))
+    identity = str(part.get("toolCallId") or "")
+    call = read_call({"name": part.get("toolId") or "", "arguments": arguments, "id": identity})
+    confirmation = part.get("isConfirmed")  # a flag, or an object with its kind
+    is_refusal = confirmation is False or at(confirmation, "type") in _NOT_CONFIRMED
+    output = result_details.get("output")
+    if isinstance(output, list):
+        texts = [at(item, "value") for item in output]
+        result = "\n".join(text for text in texts if isinstance(text, str))
+        return call_events(call, result, is_refusal)
+    is_complete = bool(part.get("isComplete"))  # a flag, or since 1.132 an object
+    return call_events(call, "" if is_complete else None, is_refusal)
+
+
+def _edits(part: Mapping[str, Any]) -> list[ToolCall]:
+    """Reads edits of files that the response made itself, without a tool of the model's."""
+    edits = optional_list(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
+    paths = [_path_of(at(edit, "uri") or at(edit, "newResource")) for edit in edits]
+    return [ToolCall("edit", {"path": path}) for path in paths if path]
+
+
+def _path_of(uri: Any) -> str:
+    """Returns the path of a file, given as text or as an object; "" if there is none."""
+    if isinstance(uri, str):
+        return uri.removeprefix("file://")
+    return str(at(uri, "fsPath") or at(uri, "path") or "")
