@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from holdfast.measures.measure_specs import Measure, build
 from holdfast.measures.wording.clause_words import is_negated
-from holdfast.measures.wording.measure_words import MEASURE_WORDS, Wording
+from holdfast.measures.wording.measure_words import MEASURE_WORDS
 from holdfast.measures.wording.orders import (
     Passage,
     Sentence,
@@ -18,6 +18,7 @@ from holdfast.measures.wording.orders import (
     passage_of,
     read_sentences,
 )
+from holdfast.measures.wording.wordings import Wording
 
 _FORBIDS = re.compile(
     r"\b(?:never|not|no|nothing|none|neither|nor|avoid|forbids?|forbade|forbidden|prohibited"
