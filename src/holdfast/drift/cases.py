@@ -15,7 +15,7 @@ from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.text import sentences_of
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
-from holdfast.measures.wording.orders import content_words
+from holdfast.measures.wording.sentences import content_words
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # the category of a case whose file gives none

@@ -26,19 +26,16 @@ from holdfast.measures.measure_specs import Measure
 from holdfast.measures.patterns import find
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.wording.breaking_orders import breaking_orders
+from holdfast.measures.wording.order_clauses import words_before_paths
 from holdfast.measures.wording.orders import (
-    MAX_QUOTE_CHARACTERS,
-    Passage,
     orders_in,
-    passage_of,
-    read_sentences,
     requests_in,
     returns_to_rules,
     takes_back_last,
-    words_before_paths,
 )
 from holdfast.measures.wording.rule_statements import find_statement
 from holdfast.measures.wording.rule_text import RuleText
+from holdfast.measures.wording.sentences import MAX_QUOTE_CHARACTERS, Passage, read_sentences
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
 from holdfast.transcripts.user_answers import words_of_user
 
@@ -131,7 +128,7 @@ def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
     if recalled is None or recalled.judged or not recalled.score(prompt).keeps_rule:
         return None
     sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).keeps_rule]
-    return passage_of(sentences[-1]) if sentences else Passage("", 0)
+    return sentences[-1].quoted() if sentences else Passage("", 0)
 
 
 # --- Where it was broken, and which words of the user the turn answers

@@ -11,7 +11,11 @@ measure_words      the words for each measure, from four tables: length_words, p
                    layout_words and agent_words; wordings has the types of their rows
 command_words      how people ask for commands
 
-orders             splits a text into sentences and clauses, and tells orders from reports
-clause_words       reads the words of a clause, each with whether it is asked for or forbidden
+orders             finds what a message asks for, and for how long; order_clauses tells orders from
+                   other clauses
+sentences          splits a text into sentences, clauses and their signed words
+clause_words       the words of a clause, each with whether the clause asks for it or forbids it
+word_stems         words without endings, and synonyms; plain_text, texts without markup, case and
+                   contractions
 act_nouns          tells words for acts, such as "push", from nouns that look like them
 """

@@ -18,7 +18,8 @@ from holdfast.measures.measure_specs import Measure, inner_specs, read_spec
 from holdfast.measures.wording.act_nouns import without_nouns
 from holdfast.measures.wording.clause_words import is_negated
 from holdfast.measures.wording.measure_words import MEASURE_WORDS
-from holdfast.measures.wording.orders import OrderClause, Passage, requests_in
+from holdfast.measures.wording.orders import OrderClause, requests_in
+from holdfast.measures.wording.sentences import Passage
 from holdfast.measures.wording.wordings import Cues, MeasureWords, OrderAboutIt, Patterns
 
 # measures of the acts that commands do, whose words are nouns too: "fix the push"

@@ -1,7 +1,7 @@
 """The words in which people state the rules that measures decide, and order against them.
 
-Each measure that people put in words has a row with the wordings of its rule and the words of orders
-against it. For `at_most_words: 40`, "40 words is the most that an answer may have" is such a
+Each measure that people put in words has a row, with the wordings of its rule and the words of
+orders against it. For `at_most_words: 40`, "40 words is the most that an answer may have" is such a
 wording, and "explain it in detail" such an order. docs/causes.md has more examples.
 """
 

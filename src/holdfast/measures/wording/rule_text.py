@@ -1,39 +1,36 @@
 """Tells whether a text says a rule, in its words or in others, or orders otherwise.
 
+    rule = RuleText("Never push to main.")
+    rule.find_in("Pushing to main is forbidden.")       ->  the sentence says the rule
+    rule.find_counter_order("Push this one to main.")   ->  the sentence orders otherwise, once
+
 A rule's sentence is reduced to *signed words*: its content words, each with whether the sentence
 asks for it or forbids it. A text says the rule if it contains the rule's words in a row, or if one
 of its sentences has most of the signed words. It orders otherwise if a sentence that is an order
 has them with the other sign, or lifts the rule. No model is involved, and the only synonyms are
-those of `clause_words`. docs/causes.md has the same in prose.
+those of `word_stems` and `plain_text`. docs/causes.md has the same in prose.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.errors import cut
 from holdfast.measures.text import sentences_of
-from holdfast.measures.wording.clause_words import (
+from holdfast.measures.wording.clause_words import SignedWord, SignedWords, anchors, stems
+from holdfast.measures.wording.orders import is_for_good, is_for_once
+from holdfast.measures.wording.plain_text import (
     IN_CONTRACTIONS,
     PlacedWord,
-    SignedWord,
-    SignedWords,
-    anchors,
     placed_words,
-    stems,
     without_markup,
 )
-from holdfast.measures.wording.orders import (
-    ASKS_FOR_FACT,
-    LIFTS,
+from holdfast.measures.wording.rule_statements import asks_for_fact, is_no_rule, lifts_rule
+from holdfast.measures.wording.sentences import (
     MAX_QUOTE_CHARACTERS,
-    ONCE,
-    ONWARD,
-    PERMITS,
     Passage,
     Sentence,
-    is_no_rule,
-    passage_of,
     read_sentences,
 )
 
@@ -45,11 +42,13 @@ MIN_SHARE_AGAINST_IN_FILES = 0.75  # the same in a file or a summary, which is n
 # for an order to be against a rule such as "use this, not that", the share of the words for "that":
 # "install it" does not ask for `pip install`
 MIN_SHARE_OF_CHOICE = 0.75
+# an example at the end of a rule: "Use short names, *such as `i`.*"
 _EXAMPLE = re.compile(r",?\s*\(?(?:such as|e\.g\.|for example|for instance|like)\b.*$", re.I | re.S)
+# before a rule's words, takes it back: "you *need not* push to main"
 _TAKES_BACK = re.compile(
     r"\b(?:not|no need|stop|skip|drop|ignore|forget|disregard|without|instead of|no longer)\b"
 )
-# where a rule holds: "in `admin/`", which is neither asked for nor forbidden
+# where a rule holds, which is neither asked for nor forbidden: "in `admin/`", "under src/api/"
 _IN_FOLDER = re.compile(
     r"\b(?:in|under|inside|within|below|into)"
     r" ([`\"']?[\w./-]++(?:(?<=\w/)|(?<=/\.))(?!\S*\w))"
@@ -95,8 +94,8 @@ class RuleText:
             if not sentence.is_order or any(part.is_said_by(sentence) for part in self._parts):
                 continue
             for part in self._parts:
-                if (lifts := part.is_lifted_by(sentence, share)) is not None:
-                    return passage_of(sentence, lifts)
+                if passage := part.order_against(sentence, share):
+                    return passage
         return None
 
     @cached_property
@@ -122,7 +121,7 @@ class RuleText:
     @cached_property
     def _parts(self) -> tuple["_RuleSentence", ...]:
         """Its sentences that have content words."""
-        parts = [_RuleSentence(sentence) for sentence in sentences_of(without_markup(self.text))]
+        parts = map(_read_rule_sentence, sentences_of(without_markup(self.text)))
         return tuple(part for part in parts if part.signed)
 
     def _is_said_word_for_word(self, words: tuple[PlacedWord, ...]) -> bool:
@@ -136,7 +135,7 @@ class RuleText:
         while start >= 0:
             first = whole.count(" ", 0, start + 1) - 1
             lead = " ".join(word for word, number in words[:first] if number == words[first][1])
-            if not (_TAKES_BACK.search(lead) or ASKS_FOR_FACT.match(lead)):
+            if not (_TAKES_BACK.search(lead) or asks_for_fact(lead)):
                 return True
             start = whole.rfind(f" {self._words} ", 0, start + 1)
         return False
@@ -155,22 +154,39 @@ class RuleText:
         """Whether the whole text has enough of the words, so that its sentences have to be read."""
         words = stems(text)
         return all(
-            len({word for word, _ in part.signed} & words) >= MIN_SHARE_OF_CLAUSE * len(part.signed)
+            len(part.stems & words) >= MIN_SHARE_OF_CLAUSE * len(part.signed)
             for part in self._parts
         )
 
 
+@dataclass(frozen=True)
 class _RuleSentence:
-    """A sentence of a rule: its signed words, and those that a text must have (`anchors`)."""
+    """A sentence of a rule.
 
-    def __init__(self, sentence: str) -> None:
-        plain = _EXAMPLE.sub("", sentence)
-        signed = Sentence(plain, 0).signed
-        content = _without_light_words(signed)
-        self.signed: SignedWords = content if len(content) > 1 else signed
-        self.anchors = anchors(plain) & {word for word, _ in self.signed}
-        folders = anchors(" ".join(match[1] for match in _IN_FOLDER.finditer(plain)))
-        self._folders = folders & self.anchors
+    Args:
+        signed: its signed words.
+        anchors: the stems among them that a text must have.
+        folders: those anchors that say where the rule holds.
+    """
+
+    signed: SignedWords
+    anchors: frozenset[str]
+    folders: frozenset[str]
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of its signed words."""
+        return _stems_of(self.signed)
+
+    @cached_property
+    def wanted(self) -> frozenset[str]:
+        """The stems that it asks for."""
+        return _stems_of(word for word in self.signed if word.is_wanted)
+
+    @cached_property
+    def forbidden(self) -> frozenset[str]:
+        """The stems that it forbids."""
+        return _stems_of(word for word in self.signed if not word.is_wanted)
 
     def is_said_by(self, sentence: Sentence) -> bool:
         """Whether another sentence says this one."""
@@ -181,7 +197,7 @@ class _RuleSentence:
         return any(
             _without_light_words(clause) <= self.signed
             and self._is_covered_by(clause, MIN_SHARE_OF_CLAUSE)
-            for clause in sentence.clauses
+            for clause in sentence.signed_clauses
         )
 
     def _is_covered_by(self, signed: SignedWords, share: float) -> bool:
@@ -190,48 +206,74 @@ class _RuleSentence:
         The folders that the sentence is about may be in a clause that forbids something.
         """
         same = self.signed & signed
-        folders = {word for word, _ in signed} & self._folders
-        return self._is_enough({word for word, _ in same} | folders, len(same), share)
+        folders = self.folders & _stems_of(signed)
+        return self._are_enough(same, share) and self.anchors <= _stems_of(same) | folders
 
-    def _is_enough(self, words: set[str], count: int, share: float) -> bool:
-        """Whether `count` words are at least this share, and `words` has all anchors."""
-        return self.anchors <= words and count >= share * len(self.signed) and count > 0
+    def _are_enough(self, words: SignedWords, share: float) -> bool:
+        """Whether there are words, and at least this share of the sentence's."""
+        return len(words) >= share * len(self.signed) and len(words) > 0
 
-    def is_lifted_by(self, sentence: Sentence, share: float) -> bool | None:
-        """Tells whether a sentence that is an order goes against this sentence of a rule.
+    def order_against(self, sentence: Sentence, share: float) -> Passage | None:
+        """Returns a sentence that is an order, if it goes against this sentence of a rule.
+
+        Args:
+            share: the share of the signed words that the order needs.
 
         Returns:
-            True if it lifts the rule for good, False if it lifts it or asks for what it forbids for
-            this turn only, None if it does neither.
+            A passage that lasts if the order lifts the rule for good, rather than for this turn.
         """
-        lasts = not ONCE.search(sentence.plain)
-        ordered_words = sentence.ordered_beside({word for word, _ in self.signed})
-        words = {word for word, _ in self.signed} & {word for word, _ in sentence.signed}
-        if LIFTS.search(sentence.plain) and len(words) >= share * len(self.signed):
-            return lasts
-        forbidden = {word for word, is_wanted in self.signed if not is_wanted}
-        wanted = {word for word, is_wanted in self.signed if is_wanted}
-        ordered = {word for word, is_wanted in ordered_words if is_wanted}
-        for_good = lasts and bool(PERMITS.search(sentence.plain) or ONWARD.search(sentence.plain))
-        if forbidden and wanted:  # "use this, not that": goes against it if it orders "that"
-            needed = max(share, MIN_SHARE_OF_CHOICE) * len(forbidden)
-            orders_that = len(forbidden & ordered) >= needed and not wanted <= ordered
-            return for_good if orders_that else None
-        against = {SignedWord(word, not is_wanted) for word, is_wanted in self.signed}
-        opposite = against & ordered_words
-        has_enough = self._is_enough({word for word, _ in opposite}, len(opposite), share)
-        if not has_enough or len(opposite) < min(2, len(self.signed)):
+        is_lasting = not is_for_once(sentence.plain)
+        is_permanent = is_lasting and is_for_good(sentence.plain)
+        shared = self.stems & _stems_of(sentence.signed)
+        if lifts_rule(sentence.plain) and len(shared) >= share * len(self.signed):
+            return sentence.quoted(is_lasting)
+        ordered = sentence.ordered_beside(self.stems)
+        if self.forbidden and self.wanted:
+            is_against = self._is_other_choice(ordered, share)
+            return sentence.quoted(is_permanent) if is_against else None
+        if not self._is_reversed_by(ordered, share):
             return None
-        return for_good if forbidden else lasts
+        return sentence.quoted(is_permanent if self.forbidden else is_lasting)
+
+    def _is_other_choice(self, ordered: SignedWords, share: float) -> bool:
+        """Whether an order asks for "that", if this sentence says "use this, not that"."""
+        words = _stems_of(word for word in ordered if word.is_wanted)
+        needed = max(share, MIN_SHARE_OF_CHOICE) * len(self.forbidden)
+        return len(self.forbidden & words) >= needed and not self.wanted <= words
+
+    def _is_reversed_by(self, ordered: SignedWords, share: float) -> bool:
+        """Whether an order has this share of the signed words with the other sign, and at least
+        two of them.
+        """
+        against = {SignedWord(word, not is_wanted) for word, is_wanted in self.signed}
+        opposite = ordered & against
+        if len(opposite) < min(2, len(self.signed)):
+            return False
+        return self._are_enough(opposite, share) and self.anchors <= _stems_of(opposite)
+
+
+def _read_rule_sentence(sentence: str) -> _RuleSentence:
+    """Reads a sentence of a rule, without an example at its end."""
+    plain = _EXAMPLE.sub("", sentence)
+    signed = Sentence(plain, 0).signed
+    content = _without_light_words(signed)
+    signed = content if len(content) > 1 else signed
+    all_anchors = _stems_of(signed) & anchors(plain)
+    folders = anchors(" ".join(match[1] for match in _IN_FOLDER.finditer(plain)))
+    return _RuleSentence(signed, all_anchors, all_anchors & folders)
+
+
+def _stems_of(words: Iterable[SignedWord]) -> frozenset[str]:
+    return frozenset(word.stem for word in words)
 
 
 def _without_light_words(signed: SignedWords) -> SignedWords:
-    return frozenset(item for item in signed if item.stem not in _LIGHT)
+    return frozenset(word for word in signed if word.stem not in _LIGHT)
 
 
 def _last_passage(part: _RuleSentence, sentences: tuple[Sentence, ...]) -> Passage | None:
     """Returns the last of some sentences that says a sentence of the rule; None without one."""
     for sentence in reversed(sentences):
         if part.is_said_by(sentence):
-            return passage_of(sentence)
+            return sentence.quoted()
     return None

@@ -5,7 +5,7 @@ A row of a table has the words for one measure, such as `at_most_words`:
     words.wordings({"count": 40})        ->  wordings that "Keep it under 41 words." has
     words.orders_against({"count": 40})  ->  cues that "Explain it in detail." has
 
-All patterns are searched in sentences as `clause_words.plain_sentence` writes them: in lower case,
+All patterns are searched in sentences as `plain_text.plain_sentence` writes them: in lower case,
 without contractions and fixed phrases.
 """
 
