@@ -1,6 +1,6 @@
 """Finds orders that ask for what a measure forbids, even if they share no word with its rule.
 
-    rule:   "Never push to main.", decided by command_not_run: git push origin main
+    rule:   "Never push to main.", decided by command_not_run: git push .*main
     order:  "Get it onto main, please."      ->  the order would break the rule
             "Why did you push to main?"      ->  no order
             "Do not push it to main yet."    ->  an order, but not against the rule

@@ -2,7 +2,7 @@
 
     signed_words("never edit the generated files")  ->  -edit -generat -fil
     signed_words("modify the files")                ->  +edit +fil    ("modify" is "edit")
-    anchors("Run `make lint` before 5 pm.")         ->  make, lint, 5
+    anchors("Run `make lint` before 5 pm.")         ->  mak, lint, 5
 
 Clauses are written as `plain_text.plain_sentence` writes sentences.
 """
