@@ -1,8 +1,9 @@
 """The words for rules on the acts of a coding agent: commands, files and commits.
 
-{"name": "runs_before", "first": "npm test", "then": "git push"}
-wording:  "Always run the tests before you push."
-order:    "Just push it now."
+For example, for `{"name": "runs_before", "first": "npm test", "then": "git push"}`:
+
+    wording:  "Always run the tests before you push."
+    order:    "Just push it now."
 """
 
 import re

@@ -1,8 +1,9 @@
 """The words for rules on the language of a reply, and on its layout: JSON, lists, case of letters.
 
-{"name": "language", "code": "de"}
-wording:  "Always answer in German."
-order:    "In English, please."
+For example, for `{"name": "language", "code": "de"}`:
+
+    wording:  "Always answer in German."
+    order:    "In English, please."
 """
 
 import re

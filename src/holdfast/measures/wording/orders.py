@@ -1,8 +1,10 @@
 """Finds what a message asks for: orders, requests and permissions, and for how long they hold.
 
-"Please push it now, I tested it."  ->  an order, "please push it now", and a report
-"From now on in English, please"    ->  a request without a verb, which lasts
-"Never mind."                       ->  takes back what was ordered before
+For example:
+
+    "Please push it now, I tested it."  ->  an order, "please push it now", and a report
+    "In English from now on, please."   ->  a request without a verb, which lasts
+    "Never mind."                       ->  takes back what was ordered before
 """
 
 import re

@@ -1,7 +1,8 @@
 """The words for rules on what a reply says: words it must or must not have, how it begins and ends,
 and its emoji.
 
-    {"name": "ends_with", "word": "Best, Pip"}
+For example, for `{"name": "ends_with", "word": "Best, Pip"}`:
+
     wording:  "End every message with 'Best, Pip'."
     order:    "You can skip the sign-off."
 """

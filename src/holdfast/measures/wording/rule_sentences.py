@@ -1,8 +1,10 @@
 """The sentences of a rule, by whose signed words other sentences say the rule or order otherwise.
 
-rule = read_rule_sentence("Use uv, not pip.")                ->  +uv -pip
-"Install it with uv rather than pip."                        ->  says it
-"Please use pip for now."                                    ->  orders otherwise, for one turn
+For example:
+
+    read_rule_sentence("Use uv, not pip.")   ->  +uv -pip
+    "Install it with uv rather than pip."    ->  says it
+    "Please use pip for now."                ->  orders otherwise, for one turn
 """
 
 import re

@@ -1,9 +1,12 @@
 """Splits a text into sentences, and these into clauses with their words.
 
-"The main branch is protected, and must never be pushed to. Please fix it."
-->  "the main branch is protected must never be pushed to"    (a clause without a subject of its
-                                                               own is joined to the one before)
-    "please fix it"                                           an order
+For example, "Secrets, also in tests, must never be committed. Fix it, please." has the clauses
+
+    "secrets also in tests must never be committed."
+    "fix it"    an order
+    "please."
+
+"Must never be committed" has no subject of its own, so it is joined to the clauses before it.
 """
 
 import re
