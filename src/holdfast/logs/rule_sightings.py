@@ -21,10 +21,11 @@ from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures.agent_acts.agent_tools import ASKS_USER
 from holdfast.measures.agent_acts.user_questions import questions_in
-from holdfast.measures.approval import agrees, offer_in
+from holdfast.measures.assistant_questions import offer_in
 from holdfast.measures.measure_specs import Measure
 from holdfast.measures.patterns import find
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.user_orders import agrees
 from holdfast.measures.wording.breaking_orders import breaking_orders
 from holdfast.measures.wording.order_clauses import words_before_paths
 from holdfast.measures.wording.orders import (

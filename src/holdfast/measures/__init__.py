@@ -29,7 +29,8 @@ repeated_turns     how much of a turn repeats others; phrases, what its speaker 
 Measures of the acts of a coding agent, in turns of logs:
 
 conduct            the tools it called, the commands it ran, the files it changed
-procedure          in which order, and whether it asked first; approval reads the user's answer
+procedure          in which order, and whether it asked first, or the user ordered it: approval,
+                   assistant_questions and user_orders read what they said
 commits            its commits; pull_requests, their form; written_files, the text in files
 
 Beside them:

@@ -8,18 +8,13 @@ from holdfast.errors import UsageError
 from holdfast.measures.agent_acts.actions import Action, Pattern, actions_of, check_patterns
 from holdfast.measures.agent_acts.agent_tools import ASKS_USER, SHOWS_PLAN
 from holdfast.measures.agent_acts.path_globs import Globs, touches
-from holdfast.measures.approval import (
-    AGREED,
-    agreement_in,
-    is_asked_about,
-    is_ordered,
-    may_order,
-    may_refuse,
-)
+from holdfast.measures.approval import agreement_in
+from holdfast.measures.assistant_questions import is_asked_about
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.user_orders import AGREED, is_ordered, may_order, may_refuse
 from holdfast.measures.wording.command_words import commands_in_words
 
 _UNKNOWN_FILES = Undecided("the log does not show which files a patch changed")
