@@ -22,7 +22,9 @@ language           which language it is in; language_names has their names
 grammar            tenses, plurals and rare words; syllables and sentiment
 mentioned_numbers  numbers in digits and in words, which number_words reads
 multiple_choice    which option it picks
-ifeval             the instructions of IFEval; released, measures as Li et al. 2024 published them
+ifeval_keywords    the instructions of IFEval, with those in ifeval_formats and ifeval_lengths;
+                   ifeval_sentences counts sentences as these do
+released           measures as Li et al. 2024 published them
 combined           measures that combine others
 repeated_turns     how much of a turn repeats others; phrases, what its speaker was told to say
 
@@ -46,7 +48,9 @@ from holdfast.measures import (  # each of these modules registers its measures
     content,
     counting,
     grammar,
-    ifeval,
+    ifeval_formats,
+    ifeval_keywords,
+    ifeval_lengths,
     judging,
     language,
     layout,
