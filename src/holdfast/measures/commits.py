@@ -27,6 +27,9 @@ from holdfast.measures.turns import AssistantTurn
 def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided | None:
     """Share of the turn's commit messages that match the regular expression; turns without a
     commit do not count.
+
+    With `pattern: '^(fix|feat): '`, the command "git commit -m 'fix: total'" scores 1, and "git
+    commit -m Fixed" 0.
     """
     shown: list[str] = []
     broken: list[str] = []
@@ -61,6 +64,9 @@ def commit_branch(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided | 
     """Share of the turn's commits on a branch whose name matches the regular expression; turns
     without a commit do not count. The branch is known from the log, from what Git prints, and from
     the commands that check one out.
+
+    With `pattern: ^feat/`, the command "git checkout -b feat/a && git commit -m a" scores 1, and
+    "git checkout main && git commit -m a" 0.
     """
     branches = [_branch_of(action) for action in actions_of(turn.calls) if is_commit(action)]
     others = [branch for branch in branches if branch and not matches(pattern, branch)]
@@ -98,6 +104,9 @@ def commit_includes(
 ) -> Score | Undecided | None:
     """Share of the turn's commits that include a file with one of these paths, or that have a line
     below the subject, such as a trailer, that the regular expression matches.
+
+    With `paths: CHANGELOG.md`, the command "git commit -m a a.py CHANGELOG.md" scores 1, and "git
+    commit -m a a.py" 0.
     """
     return _share(turn, paths, trailer, wanted=True)
 
@@ -112,6 +121,9 @@ def commit_excludes(
 ) -> Score | Undecided | None:
     """Share of the turn's commits that include no file with one of these paths, or that have no
     line below the subject, such as a trailer, that the regular expression matches.
+
+    With `paths: .env`, the command "git commit -m a a.py" scores 1, and "git commit -m a a.py .env"
+    0.
     """
     return _share(turn, paths, trailer, wanted=False)
 

@@ -242,6 +242,8 @@ def past_tense(text: str) -> Score:
     verbs.
 
     "Put", "read" and "cut" follow the other verbs of the sentence, and are past without any.
+
+    "I walked home and slept." scores 1, and "I walk home." 0.
     """
     verbs = [kind for sentence in sentences_of(text) for kind in tenses(tokens_of(sentence))]
     if not verbs:
@@ -251,7 +253,10 @@ def past_tense(text: str) -> Score:
 
 @measure(loads=True)
 def plural_nouns(text: str, full: Share = 1.0) -> Score:
-    """Share of words that are plural nouns; a share of `full` or more scores 1."""
+    """Share of words that are plural nouns; a share of `full` or more scores 1.
+
+    With `full: 0.5`, "Museums and parks" scores 1, and "She visits the park" 0.
+    """
     return share_true(plural_noun_marks(text), "words are plural nouns", full)
 
 
@@ -265,7 +270,10 @@ def commonest(number: int) -> frozenset[str]:
 
 @measure(loads=True)
 def rare_words(text: str, common: Count = 10_000, full: Share = 1.0) -> Score:
-    """Share of words not among the `common` commonest of English; `full` or more scores 1."""
+    """Share of words not among the `common` commonest of English; `full` or more scores 1.
+
+    With `full: 0.5`, "Verdant sojourn" scores 1, and "We went home" 0.
+    """
     words = [word for word in folded_words(text) if any(character.isalpha() for character in word)]
     usual = commonest(common)
     rare = [word for word in words if word not in usual and word.removesuffix("'s") not in usual]

@@ -27,14 +27,20 @@ _RESPONSE_SEPARATOR = "*" * 6
 
 @measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_content_number_placeholders(text: str, num_placeholders: Count) -> Score:
-    """1 for at least `num_placeholders` placeholders in square brackets, such as [address]."""
+    """1 for at least `num_placeholders` placeholders in square brackets, such as [address].
+
+    With `num_placeholders: 2`, "[name], [street]" scores 1, and "[name]" 0.
+    """
     count = len(_PLACEHOLDER.findall(text))
     return score_relation(count, "at least", num_placeholders, "placeholder")
 
 
 @measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> Score:
-    """1 if the postscript's marker occurs; its position does not matter, as published."""
+    """1 if the postscript's marker occurs; its position does not matter, as published.
+
+    With `postscript_marker: P.S.`, "Bye. P.S. Write!" scores 1, and "PS: Write!" 0.
+    """
     marker = postscript_marker.strip()
     pattern = _POSTSCRIPTS.get(marker) or re.compile(re.escape(marker), re.IGNORECASE)
     match = pattern.search(text)
@@ -43,14 +49,20 @@ def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> 
 
 @measure
 def ifeval_detectable_format_constrained_response(text: str) -> Score:
-    """1 if the reply holds "My answer is yes.", "My answer is no." or "My answer is maybe."."""
+    """1 if the reply holds "My answer is yes.", "My answer is no." or "My answer is maybe.".
+
+    "Well. My answer is no." scores 1, and "No." 0.
+    """
     answers = [answer for answer in _ANSWERS if answer in text]
     return verdict(answers, repr(answers[0]) if answers else "none of the three answers occurs")
 
 
 @measure
 def ifeval_detectable_format_title(text: str) -> Score:
-    """1 if a line holds a title in <<double angular brackets>>."""
+    """1 if a line holds a title in <<double angular brackets>>.
+
+    "<<a title>>" scores 1, and "a title" 0.
+    """
     titles = [_inside_brackets(line) for line in text.split("\n")]
     title = next(filter(None, titles), "")
     return verdict(title, f"the title is {title[:60]!r}" if title else "no <<title>>")
@@ -65,7 +77,10 @@ def _inside_brackets(line: str) -> str:
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_detectable_format_json_format(text: str) -> Score:
-    """1 if the reply is JSON and nothing else; a code fence around it is allowed."""
+    r"""1 if the reply is JSON and nothing else; a code fence around it is allowed.
+
+    "{\"a\": [1]}" scores 1, and "Sure: {\"a\": [1]}" 0.
+    """
     body = _FENCE.sub("", text.strip()).removesuffix("```").strip()
     try:
         json.loads(body, parse_int=str, parse_float=str)
@@ -76,7 +91,10 @@ def ifeval_detectable_format_json_format(text: str) -> Score:
 
 @measure(when_cut=lambda text, num_bullets: exceeds(_count_bullets(text), num_bullets))
 def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) -> Score:
-    """1 for exactly `num_bullets` lines that begin with * or -."""
+    r"""1 for exactly `num_bullets` lines that begin with * or -.
+
+    With `num_bullets: 2`, "* a\n- b" scores 1, and "- a" 0.
+    """
     bullets = _count_bullets(text)
     reason = f"{count_of(bullets, 'bullet')}, {num_bullets} asked for"
     return verdict(bullets == num_bullets, reason)
@@ -94,7 +112,10 @@ def _is_bullet(line: str) -> bool:
 
 @measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_format_number_highlighted_sections(text: str, num_highlights: Count) -> Score:
-    """1 for at least `num_highlights` highlights, *so* or **so**, each within a line."""
+    """1 for at least `num_highlights` highlights, *so* or **so**, each within a line.
+
+    With `num_highlights: 2`, "*a* and **b**" scores 1, and "*a*" 0.
+    """
     highlights = [*_EMPHASIS.findall(text), *_STRONG.findall(text)]
     count = sum(bool(highlight.strip()) for highlight in highlights)
     return score_relation(count, "at least", num_highlights, "highlight")
@@ -104,14 +125,21 @@ def ifeval_detectable_format_number_highlighted_sections(text: str, num_highligh
 def ifeval_detectable_format_multiple_sections(
     text: str, section_spliter: Text, num_sections: Count
 ) -> Score:
-    """1 for at least `num_sections` sections, each marked by a word and a number: SECTION 1."""
+    """1 for at least `num_sections` sections, each marked by a word and a number: SECTION 1.
+
+    With `section_spliter: Part, num_sections: 2`, "Part 1: a. Part 2: b." scores 1, and "Part one,
+    part two" 0.
+    """
     marks = re.findall(rf"{re.escape(section_spliter.strip())}\s?\d", text)
     return score_relation(len(marks), "at least", num_sections, "section")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_combination_two_responses(text: str) -> Score:
-    """1 for two different responses with six stars between them."""
+    """1 for two different responses with six stars between them.
+
+    "yes ****** no" scores 1, and "yes ****** yes" 0.
+    """
     blocks = [block.strip() for block in text.split(_RESPONSE_SEPARATOR)]
     if not all(blocks[1:-1]):
         return Score(0.0, f"there is nothing between two {_RESPONSE_SEPARATOR}")
@@ -128,7 +156,10 @@ def _repetition_when_cut(text: str, prompt_to_repeat: str) -> WhenCut:
 
 @measure(when_cut=_repetition_when_cut)
 def ifeval_combination_repeat_prompt(text: str, prompt_to_repeat: Text) -> Score:
-    """1 if the reply begins with the request, word for word; case is ignored."""
+    """1 if the reply begins with the request, word for word; case is ignored.
+
+    With `prompt_to_repeat: Say hi.`, "say HI. Hi!" scores 1, and "Sure: Say hi." 0.
+    """
     body = text.strip().lower()
     request = prompt_to_repeat.strip().lower()
     return verdict(body.startswith(request), f"begins with {body[:40]!r}")
@@ -136,7 +167,10 @@ def ifeval_combination_repeat_prompt(text: str, prompt_to_repeat: Text) -> Score
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_startend_quotation(text: str) -> Score:
-    """1 for a reply between double quotation marks ("...")."""
+    r"""1 for a reply between double quotation marks ("...").
+
+    "\"Hello\"" scores 1, and "Hello" 0.
+    """
     body = text.strip()
     is_quoted = len(body) > 1 and body[0] == body[-1] == '"'
     return verdict(is_quoted, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
@@ -144,6 +178,9 @@ def ifeval_startend_quotation(text: str) -> Score:
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ifeval_startend_end_checker(text: str, end_phrase: Text) -> Score:
-    """1 if the reply ends with the phrase; case and quotation marks after it are ignored."""
+    """1 if the reply ends with the phrase; case and quotation marks after it are ignored.
+
+    With `end_phrase: Bye now.`, "So, bye NOW." scores 1, and "Bye now. And more." 0.
+    """
     body = text.strip().strip('"').lower()
     return verdict(body.endswith(end_phrase.strip().lower()), f"ends with {body[-40:]!r}")

@@ -27,7 +27,10 @@ _TOKEN = re.compile(
 
 @measure
 def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
-    """1 if every keyword occurs, also inside longer words."""
+    """1 if every keyword occurs, also inside longer words.
+
+    With `keywords: [cat, dog]`, "CATS and dogs" scores 1, and "cats" 0.
+    """
     missing = [keyword for keyword in keywords if not _occurrences(text, keyword)]
     return verdict(not missing, f"{quote_words(missing)} missing" if missing else "all occur")
 
@@ -36,7 +39,10 @@ def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
 def ifeval_keywords_frequency(
     text: str, keyword: Text, frequency: WholeNumber, relation: CountRelation
 ) -> Score:
-    """1 if the keyword occurs at least, or less than, `frequency` times, also in longer words."""
+    """1 if the keyword occurs at least, or less than, `frequency` times, also in longer words.
+
+    With `keyword: war, frequency: 2, relation: at least`, "War, toward" scores 1, and "war" 0.
+    """
     return score_relation(_occurrences(text, keyword.strip()), relation, frequency, "occurrence")
 
 
@@ -47,7 +53,10 @@ def _occurrences(text: str, phrase: str) -> int:
 
 @measure
 def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
-    """1 if none of the words occurs as a whole word."""
+    """1 if none of the words occurs as a whole word.
+
+    With `forbidden_words: [can]`, "a candle" scores 1, and "You CAN." 0.
+    """
     forbidden = [
         word
         for word in forbidden_words
@@ -61,14 +70,21 @@ def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
 def ifeval_keywords_letter_frequency(
     text: str, letter: Sign, let_frequency: WholeNumber, let_relation: CountRelation
 ) -> Score:
-    """1 if a letter or sign occurs at least, or less than, `let_frequency` times."""
+    """1 if a letter or sign occurs at least, or less than, `let_frequency` times.
+
+    With `letter: q, let_frequency: 2, let_relation: at least`, "Quick quiz" scores 1, and "quick"
+    0.
+    """
     count = text.lower().count(letter.lower())
     return score_relation(count, let_relation, let_frequency, "occurrence")
 
 
 @measure
 def ifeval_punctuation_no_comma(text: str) -> Score:
-    """1 for a reply without a comma."""
+    """1 for a reply without a comma.
+
+    "one; two" scores 1, and "one, two" 0.
+    """
     count = text.count(",")
     return verdict(not count, f"{count} commas")
 
@@ -77,20 +93,30 @@ def ifeval_punctuation_no_comma(text: str) -> Score:
 def ifeval_change_case_capital_word_frequency(
     text: str, capital_frequency: WholeNumber, capital_relation: CountRelation
 ) -> Score:
-    """1 for at least, or less than, this many words in capital letters, "I" and "A" included."""
+    """1 for at least, or less than, this many words in capital letters, "I" and "A" included.
+
+    With `capital_frequency: 2, capital_relation: at least`, "I love NASA" scores 1, and "We love
+    NASA" 0.
+    """
     count = sum(word.isupper() for word in _TOKEN.findall(text))
     return score_relation(count, capital_relation, capital_frequency, "capital word")
 
 
 @measure(loads=True)
 def ifeval_change_case_english_capital(text: str) -> Score:
-    """1 for an English reply in capital letters only."""
+    """1 for an English reply in capital letters only.
+
+    "THE DOOR IS OPEN NOW." scores 1, and "The door." 0.
+    """
     return _score_english(text, "capital", has_case=text.isupper())
 
 
 @measure(loads=True)
 def ifeval_change_case_english_lowercase(text: str) -> Score:
-    """1 for an English reply without a capital letter."""
+    """1 for an English reply without a capital letter.
+
+    "the door is open now." scores 1, and "The door." 0.
+    """
     return _score_english(text, "lower-case", has_case=text.islower())
 
 
@@ -108,6 +134,9 @@ def ifeval_language_response_language(text: str, language: LanguageCode) -> Scor
     """1 if the reply reads as this language rather than another.
 
     A reply without words is in no language; the published checker lets it pass.
+
+    With `language: de`, "Das Wetter ist heute sehr schön." scores 1, and "The weather is lovely
+    today." 0.
     """
     reads = is_in(text.replace("-", " "), language)
     return verdict(reads, f"{'reads' if reads else 'does not read'} as {NAMES[language]}")

@@ -42,7 +42,10 @@ def _count_words(text: str) -> int:
 def ifeval_length_constraints_number_words(
     text: str, num_words: WholeNumber, relation: CountRelation
 ) -> Score:
-    """1 for at least, or less than, `num_words` words; apostrophes and hyphens separate words."""
+    """1 for at least, or less than, `num_words` words; apostrophes and hyphens separate words.
+
+    With `num_words: 3, relation: less than`, "Not now." scores 1, and "I don't." 0.
+    """
     return score_relation(_count_words(text), relation, num_words, "word")
 
 
@@ -50,7 +53,10 @@ def ifeval_length_constraints_number_words(
 def ifeval_length_constraints_number_sentences(
     text: str, num_sentences: WholeNumber, relation: CountRelation
 ) -> Score:
-    """1 for at least, or less than, `num_sentences` sentences; a line break does not end one."""
+    r"""1 for at least, or less than, `num_sentences` sentences; a line break does not end one.
+
+    With `num_sentences: 2, relation: at least`, "Yes. I do." scores 1, and "Yes,\nI do." 0.
+    """
     return score_relation(count_sentences(text), relation, num_sentences, "sentence")
 
 
@@ -61,7 +67,10 @@ def _paragraphs_when_cut(text: str, num_paragraphs: int) -> WhenCut:
 
 @measure(when_cut=_paragraphs_when_cut)
 def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count) -> Score:
-    """1 for exactly `num_paragraphs` paragraphs, none empty, with *** between them."""
+    r"""1 for exactly `num_paragraphs` paragraphs, none empty, with *** between them.
+
+    With `num_paragraphs: 2`, "a***b" scores 1, and "a\n\nb" 0.
+    """
     blocks = [block.strip() for block in text.split(_PARAGRAPH_DIVIDER)]
     if not all(blocks[1:-1]):
         return Score(0.0, f"there is nothing between two {_PARAGRAPH_DIVIDER}")
@@ -78,9 +87,12 @@ def _nth_paragraph_when_cut(text: str, num_paragraphs: int, **arguments: object)
 def ifeval_length_constraints_nth_paragraph_first_word(
     text: str, num_paragraphs: Count, nth_paragraph: Count, first_word: Text
 ) -> Score:
-    """1 for exactly `num_paragraphs` paragraphs (split at blank lines), one with this first word.
+    r"""1 for exactly `num_paragraphs` paragraphs (split at blank lines), one with this first word.
 
     Empty paragraphs count in neither number; the published checker counts them in the second.
+
+    With `num_paragraphs: 2, nth_paragraph: 2, first_word: firms`, "One.\n\nFirms, two." scores 1,
+    and "One.\n\nTwo firms." 0.
     """
     blocks = [block.strip() for block in text.split("\n\n") if block.strip()]
     if len(blocks) != num_paragraphs or nth_paragraph > len(blocks):

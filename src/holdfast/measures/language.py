@@ -143,6 +143,8 @@ def language(text: str, code: LanguageCode) -> Score:
 
     A sentence that quotes another language is in the language of the words around the quotation.
     A word that several languages share, such as "No." or "Ja.", counts for the one asked for.
+
+    With `code: fr`, "Je ne sais pas." scores 1, and "I do not know." 0.
     """
     weighted_sum = 0.0
     total_words = 0
@@ -173,7 +175,11 @@ def is_in(text: str, code: str) -> bool:
 
 @measure(loads=True)
 def bilingual(text: str, first: LanguageCode, second: LanguageCode) -> Score:
-    """Mean over pairs "sentence (translation)": 0.5 for each side that is in its language."""
+    """Mean over pairs "sentence (translation)": 0.5 for each side that is in its language.
+
+    With `first: fr, second: en`, "J'aime Londres. (I love London.)" scores 1, and "I love London."
+    0.
+    """
     pieces = [piece.strip() for piece in _PARENTHESISED.split(text)]
     pairs = list(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
     pairs = [(outer, inner) for outer, inner in pairs if words_of(outer) or words_of(inner)]

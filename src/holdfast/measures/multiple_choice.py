@@ -91,6 +91,8 @@ def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
     """1 if the reply picks this option: "B", "(b)", "B! Sure", "the answer is b", "B is best".
 
     A capital that is part of a name ("vitamin C", "plan B") or a word ("A day") picks nothing.
+
+    With `letter: B`, "The answer is B." scores 1, and "A) sad" 0.
     """
     pick = read_choice(text, among.upper())
     if pick.letter is None:

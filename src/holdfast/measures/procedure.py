@@ -29,7 +29,11 @@ _UNCLEAR = Undecided("what the user said is neither a yes nor a no, nor an order
 def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | None:
     """1 if a command that begins with a match of `first` came before every one that begins with a
     match of `then`, and since the previous such one; turns without a `then` command do not count.
-    Calls of other tools are matched as the tool's name and its arguments in JSON."""
+    Calls of other tools are matched as the tool's name and its arguments in JSON.
+
+    With `first: make test, then: git commit`, the command "make test && git commit -m a" scores 1,
+    and "git commit -m a" 0.
+    """
     actions = list(actions_of(turn.calls, turn.earlier))
     if not any(action.matches(then) for action in actions):
         return None
@@ -83,6 +87,9 @@ def runs_after(
     match of `after`, or after the last change of a file with a path of `changed`; turns without
     these do not count. Calls of other tools are matched as the tool's name and its arguments in
     JSON.
+
+    With `run: make lint, changed: '*.py'`, the command "touch a.py && make lint" scores 1, and
+    "make lint && touch a.py" 0.
     """
     cause = ""
     done = ""  # the last command that matches `run`
@@ -143,6 +150,9 @@ def asks_before(
     matches, and `agreed` matches the user's answer; or the user said yes to such a question of a
     tool, or chose an option that `asking` matches. A user's order, a message or an answer that
     `ordered` matches, needs no question. Turns without such a command or change do not count.
+
+    With `asking: push, command: git push`, the command "git push" after "Shall I push it?" scores 1
+    if the user said "Yes, please.", and 0 if they said "Wait."
     """
     asked: list[ToolCall] = []
     is_hidden = False
@@ -206,6 +216,9 @@ def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | 
     """Share of commands that begin with a match of `use` among those that begin with a match of
     either; turns with neither do not count. Calls of other tools are matched as the tool's name and
     its arguments in JSON.
+
+    With `use: pnpm, rather_than: npm`, the command "pnpm test" scores 1, and "pnpm test && npm
+    test" 0.5.
     """
     good = 0
     others: list[str] = []

@@ -110,6 +110,9 @@ def pull_request(
     """Share of the pull requests opened in a turn whose title, body and base match the regular
     expressions, whose body has the headings, and that are drafts or not; turns that open none do
     not count.
+
+    With `title: '^fix: '`, the command "gh pr create --title 'fix: a' --body b" scores 1, and "gh
+    pr create --title a --body b" 0.
     """
     form = _Form(title, body, sections, draft, base)
     requests = list(_requests_in(turn))
