@@ -16,7 +16,8 @@ rule_kinds         kinds of rules, by which results are grouped
 
 Measures of the text of a reply:
 
-content            words and phrases; counting, letters to paragraphs; layout, lists, JSON, endings
+content            words and phrases; word_patterns, letters, their case, and repeated words
+counting           how many words, sentences and paragraphs; layout, lists, JSON, beginning and end
 text               splits a reply into words and sentences for all of these
 language           which language it is in; language_names has their names
 grammar            tenses, plurals and rare words; syllables and sentiment
@@ -62,6 +63,7 @@ from holdfast.measures import (  # each of these modules registers its measures
     sentiment,
     syllables,
     user_functions,
+    word_patterns,
     written_files,
 )
 from holdfast.measures.arguments import list_names

@@ -24,9 +24,9 @@ _MAX_OBJECT_STARTS = 50  # braces tried as the start of a JSON object, so that n
 
 @measure
 def starts_with(text: str, word: Text, case: Flag = False) -> Score:
-    r"""1 if the reply starts with this word or phrase; punctuation is ignored.
+    """1 if the reply starts with this word or phrase; punctuation is ignored.
 
-    With `word: 'Yes'`, "\"yes\", he said" scores 1, and "Yesterday" 0.
+    With `word: 'Yes'`, "Yes, I do." scores 1, and "Yesterday" 0.
     """
     phrase = _words(word, case=case)
     if not phrase:  # a sign or an emoji

@@ -22,13 +22,13 @@ from holdfast.measures.arguments import (
     Words,
 )
 from holdfast.measures.content import never_contains
-from holdfast.measures.counting import alternation
 from holdfast.measures.layout import objects_in, score_keys
 from holdfast.measures.mentioned_numbers import number_near
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, share, share_true, verdict
 from holdfast.measures.sentiment import sentiment, vader
 from holdfast.measures.text import WORD, sentences_of, words_of
+from holdfast.measures.word_patterns import alternation
 from holdfast.plurals import count_of
 
 _PUNCTUATION = re.compile(r"[^\w\s]")
