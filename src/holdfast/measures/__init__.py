@@ -20,7 +20,8 @@ content            words and phrases; word_patterns, letters, their case, and re
 counting           how many words, sentences and paragraphs; layout, lists, JSON, beginning and end
 text               splits a reply into words and sentences for all of these
 language           which language it is in; language_names has their names
-grammar            tenses, plurals and rare words; syllables and sentiment
+grammar            tenses, plurals and rare words, which verb_tenses and word_forms tell apart
+syllables          how long words are; sentiment, how joyful or sad the reply is
 mentioned_numbers  numbers in digits and in words, which number_words reads
 multiple_choice    which option it picks
 ifeval_keywords    the instructions of IFEval, with those in ifeval_formats and ifeval_lengths;

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from holdfast.measures import grammar
 from holdfast.measures.arguments import (
     Count,
     Direction,
@@ -22,12 +21,15 @@ from holdfast.measures.arguments import (
     Words,
 )
 from holdfast.measures.content import never_contains
+from holdfast.measures.grammar import commonest, plural_noun_marks
 from holdfast.measures.layout import objects_in, score_keys
 from holdfast.measures.mentioned_numbers import number_near
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, share, share_true, verdict
 from holdfast.measures.sentiment import sentiment, vader
 from holdfast.measures.text import WORD, sentences_of, words_of
+from holdfast.measures.verb_tenses import MODALS, is_participle, is_untensed_verb, tenses
+from holdfast.measures.word_forms import tokens_of
 from holdfast.measures.word_patterns import alternation
 from holdfast.plurals import count_of
 
@@ -159,11 +161,11 @@ def released_past_tense(text: str) -> Score:
     """
     past = 0
     verbs = 0
-    for tokens in map(grammar.tokens_of, sentences_of(text)):
-        tenses = grammar.tenses(tokens)
-        past += tenses.count("past") + sum(map(grammar.is_participle, tokens))
-        verbs += len(tenses) - sum(token.word in grammar.MODALS for token in tokens)
-        verbs += sum(map(grammar.is_untensed_verb, tokens))
+    for tokens in map(tokens_of, sentences_of(text)):
+        kinds = tenses(tokens)
+        past += kinds.count("past") + sum(map(is_participle, tokens))
+        verbs += len(kinds) - sum(token.word in MODALS for token in tokens)
+        verbs += sum(map(is_untensed_verb, tokens))
     return share(past, verbs, "verbs are past") if verbs > 0 else Score(1.0, "there are no verbs")
 
 
@@ -202,7 +204,7 @@ def released_plural_nouns(text: str) -> Score:
 
     "Museums" scores 1, and "Museums!" 0.5.
     """
-    marks = grammar.plural_noun_marks(text)
+    marks = plural_noun_marks(text)
     signs = len(_PUNCTUATION.findall(WORD.sub(" ", text)))
     return share(sum(marks), len(marks) + signs, "tokens are plural nouns")
 
@@ -262,7 +264,7 @@ def released_rare_words(text: str, common: Count = 10_000) -> Score:
 
     "verdant sojourn 57" scores 1, and "We went home" 0.
     """
-    usual = grammar.commonest(common)
+    usual = commonest(common)
     return share_true((word not in usual for word in _plain_words(text)), "words are rare")
 
 
