@@ -23,7 +23,7 @@ language           which language it is in; language_names has their names
 grammar            tenses, plurals and rare words, which verb_tenses and word_forms tell apart
 syllables          how long words are; sentiment, how joyful or sad the reply is
 mentioned_numbers  numbers in digits and in words, which number_words reads
-multiple_choice    which option it picks
+multiple_choice    which option it picks, by the patterns of choice_patterns
 ifeval_keywords    the instructions of IFEval, with those in ifeval_formats and ifeval_lengths;
                    ifeval_sentences counts sentences as these do
 released           measures as Li et al. 2024 published them
