@@ -33,7 +33,8 @@ repeated_turns     how much of a turn repeats others; phrases, what its speaker 
 Measures of the acts of a coding agent, in turns of logs:
 
 conduct            the tools it called, the commands it ran, the files it changed
-procedure          in which order, and whether it asked first, or the user ordered it: approval,
+procedure          in which order it did what, and with which tools
+asking_first       whether it asked the user first, or the user ordered it: approval,
                    assistant_questions and user_orders read what they said
 commits            its commits; pull_requests, their form; written_files, the text in files
 
@@ -44,6 +45,7 @@ wording            the words of rules and orders, by which causes are found and 
 """
 
 from holdfast.measures import (  # each of these modules registers its measures
+    asking_first,
     combined,
     commits,
     conduct,
