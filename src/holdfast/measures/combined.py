@@ -77,8 +77,8 @@ def never(text: str, measure: NestedMeasure) -> Score:
     A reply of one or two words, such as "OK" or "Paris", is in a forbidden language only if it is
     almost certain.
 
-    With `measure: {name: contains, words: [Velox]}`, "Try the shop next door." scores 1, and "Try
-    Velox." 0.
+    With `measure: {name: contains, words: [Velox]}`, "Try the shop next door." scores 1, and
+    "Try Velox." 0.
     """
     inner = build(measure)
     forbidden = inner.score(text)

@@ -28,8 +28,8 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
     """Share of the turn's commit messages that match the regular expression; turns without a
     commit do not count.
 
-    With `pattern: '^(fix|feat): '`, the command "git commit -m 'fix: total'" scores 1, and "git
-    commit -m Fixed" 0.
+    With `pattern: '^(fix|feat): '`, the command "git commit -m 'fix: total'" scores 1, and
+    "git commit -m Fixed" 0.
     """
     shown: list[str] = []
     broken: list[str] = []
@@ -105,8 +105,8 @@ def commit_includes(
     """Share of the turn's commits that include a file with one of these paths, or that have a line
     below the subject, such as a trailer, that the regular expression matches.
 
-    With `paths: CHANGELOG.md`, the command "git commit -m a a.py CHANGELOG.md" scores 1, and "git
-    commit -m a a.py" 0.
+    With `paths: CHANGELOG.md`, the command "git commit -m a a.py CHANGELOG.md" scores 1, and
+    "git commit -m a a.py" 0.
     """
     return _share(turn, paths, trailer, wanted=True)
 

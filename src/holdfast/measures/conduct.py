@@ -119,8 +119,8 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """0 if a shell command begins with a match of the regular expression; turns without a command
     do not count.
 
-    With `command: git push .*--force`, the command "git push" scores 1, and "git push origin
-    --force" 0.
+    With `command: git push .*--force`, the command "git push" scores 1, and
+    "git push origin --force" 0.
     """
     if not commands_of(turn.calls):
         return None

@@ -127,8 +127,8 @@ def ifeval_detectable_format_multiple_sections(
 ) -> Score:
     """1 for at least `num_sections` sections, each marked by a word and a number: SECTION 1.
 
-    With `section_spliter: Part, num_sections: 2`, "Part 1: a. Part 2: b." scores 1, and "Part one,
-    part two" 0.
+    With `section_spliter: Part, num_sections: 2`, "Part 1: a. Part 2: b." scores 1, and
+    "Part one, part two" 0.
     """
     marks = re.findall(rf"{re.escape(section_spliter.strip())}\s?\d", text)
     return score_relation(len(marks), "at least", num_sections, "section")

@@ -95,8 +95,8 @@ def ifeval_change_case_capital_word_frequency(
 ) -> Score:
     """1 for at least, or less than, this many words in capital letters, "I" and "A" included.
 
-    With `capital_frequency: 2, capital_relation: at least`, "I love NASA" scores 1, and "We love
-    NASA" 0.
+    With `capital_frequency: 2, capital_relation: at least`, "I love NASA" scores 1, and
+    "We love NASA" 0.
     """
     count = sum(word.isupper() for word in _TOKEN.findall(text))
     return score_relation(count, capital_relation, capital_frequency, "capital word")
@@ -135,8 +135,8 @@ def ifeval_language_response_language(text: str, language: LanguageCode) -> Scor
 
     A reply without words is in no language; the published checker lets it pass.
 
-    With `language: de`, "Das Wetter ist heute sehr schön." scores 1, and "The weather is lovely
-    today." 0.
+    With `language: de`, "Das Wetter ist heute sehr schön." scores 1, and
+    "The weather is lovely today." 0.
     """
     reads = is_in(text.replace("-", " "), language)
     return verdict(reads, f"{'reads' if reads else 'does not read'} as {NAMES[language]}")

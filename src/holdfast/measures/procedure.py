@@ -129,8 +129,8 @@ def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | 
     either; turns with neither do not count. Calls of other tools are matched as the tool's name and
     its arguments in JSON.
 
-    With `use: pnpm, rather_than: npm`, the command "pnpm test" scores 1, and "pnpm test && npm
-    test" 0.5.
+    With `use: pnpm, rather_than: npm`, the command "pnpm test" scores 1, and
+    "pnpm test && npm test" 0.5.
     """
     good = 0
     others: list[str] = []

@@ -111,8 +111,8 @@ def pull_request(
     expressions, whose body has the headings, and that are drafts or not; turns that open none do
     not count.
 
-    With `title: '^fix: '`, the command "gh pr create --title 'fix: a' --body b" scores 1, and "gh
-    pr create --title a --body b" 0.
+    With `title: '^fix: '`, the command "gh pr create --title 'fix: a' --body b" scores 1, and
+    "gh pr create --title a --body b" 0.
     """
     form = _Form(title, body, sections, draft, base)
     requests = list(_requests_in(turn))

@@ -71,8 +71,8 @@ def code_not_written(
     `comments`, or if the expression is about them, as `TODO`, `noqa` and `//` are; so is code
     that a text in quotation marks names, such as "print(".
 
-    With `pattern: print\(, files: '*.py'`, the command "echo 'a = 1' > a.py" scores 1, and "echo
-    'print(1)' > a.py" 0.
+    With `pattern: print\(, files: '*.py'`, the command "echo 'a = 1' > a.py" scores 1, and
+    "echo 'print(1)' > a.py" 0.
     """
     edits = _writing_edits(turn, files)
     if not edits:
