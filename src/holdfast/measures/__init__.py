@@ -36,7 +36,8 @@ conduct            the tools it called, the commands it ran, the files it change
 procedure          in which order it did what, and with which tools
 asking_first       whether it asked the user first, or the user ordered it: approval,
                    assistant_questions and user_orders read what they said
-commits            its commits; pull_requests, their form; written_files, the text in files
+commits            its commits; pull_requests, their form, as opened_pull_requests reads them
+written_files      the text that it wrote into files
 
 Beside them:
 

@@ -31,26 +31,16 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
     With `pattern: '^(fix|feat): '`, the command "git commit -m 'fix: total'" scores 1, and
     "git commit -m Fixed" 0.
     """
-    shown: list[str] = []
-    broken: list[str] = []
-    is_any_unknown = False
-    for commit in commits_in(turn):
-        if not commit.message.is_worded:
-            continue
-        message = commit.message.text_for(pattern)
-        if message is None:
-            is_any_unknown = True
-            continue
-        shown.append(message)
-        if message and not matches(pattern, message):
-            if commit.message.may_fit(pattern):
-                is_any_unknown = True
-            else:
-                broken.append(message)
+    messages = [commit.message for commit in commits_in(turn) if commit.message.is_worded]
+    shown = [
+        (text, message) for message in messages if (text := message.text_for(pattern)) is not None
+    ]
+    others = [(text, message) for text, message in shown if text and not matches(pattern, text)]
+    broken = [text for text, message in others if not message.may_fit(pattern)]
     if broken:
         reason = explain_mismatch("the message", broken[0], pattern)
         return Score(1 - len(broken) / len(shown), reason)
-    if is_any_unknown:
+    if others or len(shown) < len(messages):
         return Undecided("the log does not show the message of a commit")
     if not shown:
         return None
@@ -108,7 +98,7 @@ def commit_includes(
     With `paths: CHANGELOG.md`, the command "git commit -m a a.py CHANGELOG.md" scores 1, and
     "git commit -m a a.py" 0.
     """
-    return _share(turn, paths, trailer, wanted=True)
+    return _score_inclusion(turn, paths, trailer, wanted=True)
 
 
 @measure(
@@ -125,13 +115,17 @@ def commit_excludes(
     With `paths: .env`, the command "git commit -m a a.py" scores 1, and "git commit -m a a.py .env"
     0.
     """
-    return _share(turn, paths, trailer, wanted=False)
+    return _score_inclusion(turn, paths, trailer, wanted=False)
 
 
-def _share(
+def _score_inclusion(
     turn: AssistantTurn, paths: Globs | None, trailer: str | None, *, wanted: bool
 ) -> Score | Undecided | None:
-    """Scores the commits by whether each includes a path or a trailer, which is wanted or not."""
+    """Scores the commits by whether each includes a path or a trailer.
+
+    Args:
+        wanted: whether it has to include it, or must not.
+    """
     commits = list(commits_in(turn))
     if not commits:
         return None
