@@ -10,7 +10,7 @@ from holdfast.measures.scores import Score, share, share_true, verdict
 from holdfast.measures.text import fold, folded_words, sentences_of
 
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
-_THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
+_THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)  # "thank you", "thanks"
 
 
 def _occurs(phrase: str, text: str, *, whole: bool) -> bool:

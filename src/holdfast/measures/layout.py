@@ -13,11 +13,11 @@ from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
-_BULLET = re.compile(r"[-*•–]\s+\S")
-_NUMBERED = re.compile(r"(?P<number>\d{1,3})[.)]\s+\S")
-_PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_CLOSED_BRACKETS = re.compile(r"\[(?P<inside>[^\[\]]*)\]")
-_OPENING_FENCE = re.compile(r"\A```\w*[ \t]*\n?")
+_BULLET = re.compile(r"[-*•–]\s+\S")  # "- tea"
+_NUMBERED = re.compile(r"(?P<number>\d{1,3})[.)]\s+\S")  # "2. tea", "2) tea"
+_PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # "don't"; "well-known" is two
+_CLOSED_BRACKETS = re.compile(r"\[(?P<inside>[^\[\]]*)\]")  # "[tea, milk]"
+_OPENING_FENCE = re.compile(r"\A```\w*[ \t]*\n?")  # "```json"
 _FENCED = re.compile(rf"{_OPENING_FENCE.pattern}(?P<inside>.*?)\s*```\Z", re.DOTALL)
 _MAX_OBJECT_STARTS = 50  # braces tried as the start of a JSON object, so that no text takes long
 
