@@ -38,14 +38,6 @@ def without_markup(text: str) -> str:
 
 # --- Contractions
 
-
-class FixedPhrase(NamedTuple):
-    """A pattern for texts without case, and what its matches are replaced by."""
-
-    pattern: str
-    plain: str
-
-
 _CONTRACTIONS = (
     (re.compile(r"\b(?:pls|plz)\b"), "please"),
     (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
@@ -65,6 +57,14 @@ def _expand_contractions(text: str) -> str:
 
 
 # --- Fixed phrases
+
+
+class FixedPhrase(NamedTuple):
+    """A pattern for texts without case, and what its matches are replaced by."""
+
+    pattern: str
+    plain: str
+
 
 _BEFORE_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
 # phrases whose "no" or "not" negates no other word
