@@ -18,7 +18,8 @@ Measures of the text of a reply:
 
 content            words and phrases; word_patterns, letters, their case, and repeated words
 counting           how many words, sentences and paragraphs; layout, lists, JSON, beginning and end
-text               splits a reply into words and sentences for all of these
+text               splits a reply into words and sentences for all of these; prose, into sentences
+                   without code, headings and lists
 language           which language it is in; language_names has their names
 grammar            tenses, plurals and rare words, which verb_tenses and word_forms tell apart
 syllables          how long words are; sentiment, how joyful or sad the reply is

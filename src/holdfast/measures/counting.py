@@ -4,13 +4,13 @@ import re
 from itertools import pairwise
 
 from holdfast.measures.arguments import Count, Counts, Flag, Text
+from holdfast.measures.prose import prose_sentences_of
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, share, share_true, verdict
 from holdfast.measures.text import (
     closing_mark,
     fold,
     folded_words,
-    prose_sentences_of,
     sentences_of,
     words_of,
 )
