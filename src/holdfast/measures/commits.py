@@ -185,7 +185,7 @@ def _may_hold(path: str, globs: Globs) -> bool:
 
 
 def _fixed_end(pattern: str) -> str:
-    """Returns the end of a pattern that all paths have which it matches."""
+    """Returns the end that all paths have which a pattern matches: ".md" of "docs/*.md"."""
     return re.split(r"[*?\]}/]", pattern)[-1]
 
 
