@@ -10,10 +10,12 @@ from scripted_model import ScriptedModel
 
 from holdfast.cli import main
 from holdfast.drafting.drafted_files import draft_lines
+from holdfast.drafting.proposable_measures import PROPOSALS
 from holdfast.drafting.proposals import grammar_of_proposals, propose, undecided_lines
 from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import load_suite
 from holdfast.drift.rule_examples import score_labelled
+from holdfast.measures.registry import REGISTRY
 
 PROMPT = """Answer in at most two sentences.
 The word "discount" must not appear anywhere in what you write.
@@ -154,3 +156,10 @@ def test_a_model_behind_an_endpoint_is_asked(prompt, tmp_path):
     assert [rule["measure"]["name"] for rule in case["rules"]] == [
         *("at_most_sentences", "never_contains"),
     ]
+
+
+@pytest.mark.parametrize("name", PROPOSALS)
+def test_a_proposal_has_the_arguments_of_its_measure(name):
+    arguments = REGISTRY[name].arguments
+    required = {key for key, argument in arguments.items() if argument.is_required()}
+    assert required <= {*PROPOSALS[name].arguments} <= arguments.keys()

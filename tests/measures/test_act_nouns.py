@@ -5,9 +5,9 @@ import time
 import pytest
 
 from holdfast.measures import build
-from holdfast.measures.approval import is_ordered
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.user_orders import is_ordered
 from holdfast.measures.wording.act_nouns import without_nouns
 from holdfast.measures.wording.breaking_orders import breaking_orders
 

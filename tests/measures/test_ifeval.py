@@ -10,7 +10,7 @@ from measure_rows import rows_of
 from holdfast.drift.sys_ifeval import measure_name
 from holdfast.errors import UsageError
 from holdfast.measures import build, catalogue
-from holdfast.measures.ifeval import count_sentences
+from holdfast.measures.ifeval_sentences import count_sentences
 
 # an instruction, its arguments, replies that keep it, replies that do not
 TABLE = [tuple(row.values()) for row in rows_of("ifeval.jsonl")]

@@ -4,9 +4,9 @@ import pytest
 from lemminflect import getAllInflections, getAllLemmas
 from lemminflect.core.Lemmatizer import Lemmatizer
 
-from holdfast.measures.wording.clause_words import irregular_verbs
 from holdfast.measures.wording.command_words import ACTIONS, FORMS
 from holdfast.measures.wording.rule_text import RuleText
+from holdfast.measures.wording.word_stems import irregular_verbs
 
 
 def _verb_of(word):

@@ -97,5 +97,6 @@ def test_the_tests_take_an_added_measure_from_its_rows(copy):
     append(copy / "tests" / "data" / "hand_scored.jsonl", f"{hand_scored}\n")
     names = "names_price or every_measure or careful_reader"
     assert count_passed(copy, "tests/measures/test_measures.py", "-k", names) == 4
+    assert count_passed(copy, "tests/measures/test_measure_examples.py", "-k", "names_price") == 1
     result = run(copy, "-m", "holdfast", "measures", "names_price")
     assert "names a price in euros" in result.stdout

@@ -10,7 +10,8 @@ A file passes these stations, each of which knows only those before it:
 5. `drafted_files` does so for each line of a file, and keeps the reason for every other line;
 6. `suite_text` writes both as a suite.
 
-`proposals` asks a model about the lines that no reader knows.
+`proposals` asks a model about the lines that no reader knows; `proposable_measures` has the
+measures that it may propose.
 """
 
 from holdfast.drafting.drafted_files import DraftedFile, draft_file

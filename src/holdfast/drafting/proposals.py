@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
 from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted, measure
+from holdfast.drafting.proposable_measures import PROPOSALS
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
 from holdfast.drafting.suite_text import sentence_of
@@ -26,7 +27,6 @@ from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.scores import MIN_KEPT_SCORE, Score
-from holdfast.measures.wording.measure_words import MEASURE_WORDS
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.protocol import ChatModel, Engine
@@ -38,7 +38,6 @@ _SCHEMAS = {
     "count": {"type": "integer", "minimum": 1, "maximum": 10_000},
     "words": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 4},
 }
-_PROPOSALS = {name: words.proposal for name, words in MEASURE_WORDS.items() if words.proposal}
 _NONE = "none"
 _PROMPT = "\n".join(
     (
@@ -48,7 +47,7 @@ _PROMPT = "\n".join(
         "The measures:",
         *(
             f"- {name}: {proposal.meaning}. Examples are {proposal.examples.name}."
-            for name, proposal in _PROPOSALS.items()
+            for name, proposal in PROPOSALS.items()
         ),
         f"- {_NONE}: no measure above decides the line, as it needs judgement or has a condition."
         ' Answer {"measure": "none"}.',
@@ -145,7 +144,7 @@ def grammar_of_proposals() -> Grammar | None:
     examples = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 160},
                 "minItems": 2, "maxItems": 2}  # fmt: skip
     options = [_object_schema({"measure": {"const": _NONE}})]
-    for name, proposal in _PROPOSALS.items():
+    for name, proposal in PROPOSALS.items():
         arguments = {argument: _SCHEMAS.get(argument, _TEXT) for argument in proposal.arguments}
         fields = {"measure": {"const": name}, **arguments}
         options.append(_object_schema({**fields, "follows": examples, "breaks": examples}))
@@ -211,7 +210,7 @@ def _read_proposal(reply: str, statement: Statement, undrafted: Undrafted) -> Dr
     name = str(fields.get("measure"))
     if name == _NONE:
         return undrafted
-    proposal = _PROPOSALS.get(name)
+    proposal = PROPOSALS.get(name)
     if proposal is None or not {*proposal.arguments} <= fields.keys():
         return Undrafted(f"{undrafted.reason}; the model's answer is no proposal")
     arguments = {argument: fields[argument] for argument in proposal.arguments}

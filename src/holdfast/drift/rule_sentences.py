@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.measures.text import sentences_of
-from holdfast.measures.wording.orders import content_words
+from holdfast.measures.wording.sentences import content_words
 
 
 def text_of_rule(case: Case, rule: Rule) -> str:

@@ -23,8 +23,8 @@ from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
 from holdfast.logs.rule_sightings import SearchedTranscript, Sighting, breaking_call
 from holdfast.measures.agent_acts.agent_tools import script_of
-from holdfast.measures.wording.orders import Passage
 from holdfast.measures.wording.rule_text import RuleText
+from holdfast.measures.wording.sentences import Passage
 from holdfast.records.cause_records import (
     BreachCause,
     BreachStep,

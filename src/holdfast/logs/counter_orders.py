@@ -19,21 +19,21 @@ from holdfast.logs.quoted_lines import without_quoted_lines
 from holdfast.logs.rule_sightings import SearchedTranscript, Sighting
 from holdfast.measures.agent_acts.agent_tools import ASKS_USER
 from holdfast.measures.agent_acts.user_questions import questions_in
-from holdfast.measures.approval import agrees, offer_in
+from holdfast.measures.assistant_questions import offer_in
 from holdfast.measures.measure_specs import Measure
 from holdfast.measures.patterns import find
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.user_orders import agrees
 from holdfast.measures.wording.breaking_orders import breaking_orders
+from holdfast.measures.wording.order_clauses import words_before_paths
 from holdfast.measures.wording.orders import (
-    MAX_QUOTE_CHARACTERS,
-    Passage,
     orders_in,
     requests_in,
     returns_to_rules,
     takes_back_last,
-    words_before_paths,
 )
 from holdfast.measures.wording.rule_text import RuleText
+from holdfast.measures.wording.sentences import MAX_QUOTE_CHARACTERS, Passage
 from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.transcripts.user_answers import words_of_user
 

@@ -8,7 +8,7 @@ For example:
 
 import re
 
-from holdfast.measures.wording.orders import MAX_QUOTE_CHARACTERS
+from holdfast.measures.wording.sentences import MAX_QUOTE_CHARACTERS
 
 _FENCE = re.compile(r"[ \t]*(```|~~~)")  # begins or ends a block of code or output
 # "Please run this:" at the end of a line

@@ -16,9 +16,9 @@ from holdfast.drift.cases import Rule
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures.measure_specs import Measure
-from holdfast.measures.wording.orders import Passage, passage_of, read_sentences
 from holdfast.measures.wording.rule_statements import find_statement
 from holdfast.measures.wording.rule_text import RuleText
+from holdfast.measures.wording.sentences import Passage, read_sentences
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
 
 # the name of a text file, such as AGENTS.md
@@ -108,7 +108,7 @@ def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
     if recalled is None or recalled.judged or not recalled.score(prompt).keeps_rule:
         return None
     sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).keeps_rule]
-    return passage_of(sentences[-1]) if sentences else Passage("", 0)
+    return sentences[-1].quoted() if sentences else Passage("", 0)
 
 
 def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:

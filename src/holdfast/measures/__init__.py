@@ -16,21 +16,29 @@ rule_kinds         kinds of rules, by which results are grouped
 
 Measures of the text of a reply:
 
-content            words and phrases; counting, letters to paragraphs; layout, lists, JSON, endings
-text               splits a reply into words and sentences for all of these
+content            words and phrases; word_patterns, letters, their case, and repeated words
+counting           how many words, sentences and paragraphs; layout, lists, JSON, beginning and end
+text               splits a reply into words and sentences for all of these; prose, into sentences
+                   without code, headings and lists
 language           which language it is in; language_names has their names
-grammar            tenses, plurals and rare words; syllables and sentiment
+grammar            tenses, plurals and rare words, which verb_tenses and word_forms tell apart
+syllables          how long words are; sentiment, how joyful or sad the reply is
 mentioned_numbers  numbers in digits and in words, which number_words reads
-multiple_choice    which option it picks
-ifeval             the instructions of IFEval; released, measures as Li et al. 2024 published them
+multiple_choice    which option it picks, by the patterns of choice_patterns
+ifeval_keywords    the instructions of IFEval, with those in ifeval_formats and ifeval_lengths;
+                   ifeval_sentences counts sentences as these do
+released           measures as Li et al. 2024 published them
 combined           measures that combine others
 repeated_turns     how much of a turn repeats others; phrases, what its speaker was told to say
 
 Measures of the acts of a coding agent, in turns of logs:
 
 conduct            the tools it called, the commands it ran, the files it changed
-procedure          in which order, and whether it asked first; approval reads the user's answer
-commits            its commits; pull_requests, their form; written_files, the text in files
+procedure          in which order it did what, and with which tools
+asking_first       whether it asked the user first, or the user ordered it: approval,
+                   assistant_questions and user_orders read what they said
+commits            its commits; pull_requests, their form, as opened_pull_requests reads them
+written_files      the text that it wrote into files
 
 Beside them:
 
@@ -39,13 +47,16 @@ wording            the words of rules and orders, by which causes are found and 
 """
 
 from holdfast.measures import (  # each of these modules registers its measures
+    asking_first,
     combined,
     commits,
     conduct,
     content,
     counting,
     grammar,
-    ifeval,
+    ifeval_formats,
+    ifeval_keywords,
+    ifeval_lengths,
     judging,
     language,
     layout,
@@ -57,6 +68,7 @@ from holdfast.measures import (  # each of these modules registers its measures
     sentiment,
     syllables,
     user_functions,
+    word_patterns,
     written_files,
 )
 from holdfast.measures.arguments import list_names

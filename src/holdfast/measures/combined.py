@@ -41,7 +41,11 @@ def _every_when_cut(text: str, measures: NestedMeasures) -> WhenCut:
     when_cut=_every_when_cut,
 )
 def every(text: str, measures: NestedMeasures) -> Score:
-    """The lowest of several measures: an instruction is followed only as well as its worst part."""
+    """The lowest of several measures: an instruction is followed only as well as its worst part.
+
+    With `measures: [one_sentence, {name: contains, words: [Londres]}]`, "Que fait-on à Londres ?"
+    scores 1, and "Londres. Oui." 0.
+    """
     results = [(measure.score(text), measure.name) for measure in map(build, measures)]
     worst, name = min(results, key=lambda result: result[0].value)
     return Score(worst.value, f"{name}: {worst.reason}")
@@ -72,6 +76,9 @@ def never(text: str, measure: NestedMeasure) -> Score:
 
     A reply of one or two words, such as "OK" or "Paris", is in a forbidden language only if it is
     almost certain.
+
+    With `measure: {name: contains, words: [Velox]}`, "Try the shop next door." scores 1, and
+    "Try Velox." 0.
     """
     inner = build(measure)
     forbidden = inner.score(text)
@@ -105,9 +112,11 @@ def _loosely_when_cut(text: str, measure: NestedMeasure) -> WhenCut:
     when_cut=_loosely_when_cut,
 )
 def loosely(text: str, measure: NestedMeasure) -> Score:
-    """The highest of a measure over eight readings of the reply: IFEval's loose scoring.
+    r"""The highest of a measure over eight readings of the reply: IFEval's loose scoring.
 
     The readings leave out the first line, the last, both or neither, with or without stars (*).
+
+    With `measure: {name: starts_with, word: Ahoy}`, "Sure:\n*Ahoy!*" scores 1, and "Hello!" 0.
     """
     scores = [build(measure).score(reading) for reading in _readings(text)]
     return max(scores, key=lambda score: score.value)

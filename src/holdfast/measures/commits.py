@@ -27,27 +27,20 @@ from holdfast.measures.turns import AssistantTurn
 def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided | None:
     """Share of the turn's commit messages that match the regular expression; turns without a
     commit do not count.
+
+    With `pattern: '^(fix|feat): '`, the command "git commit -m 'fix: total'" scores 1, and
+    "git commit -m Fixed" 0.
     """
-    shown: list[str] = []
-    broken: list[str] = []
-    is_any_unknown = False
-    for commit in commits_in(turn):
-        if not commit.message.is_worded:
-            continue
-        message = commit.message.text_for(pattern)
-        if message is None:
-            is_any_unknown = True
-            continue
-        shown.append(message)
-        if message and not matches(pattern, message):
-            if commit.message.may_fit(pattern):
-                is_any_unknown = True
-            else:
-                broken.append(message)
+    messages = [commit.message for commit in commits_in(turn) if commit.message.is_worded]
+    shown = [
+        (text, message) for message in messages if (text := message.text_for(pattern)) is not None
+    ]
+    others = [(text, message) for text, message in shown if text and not matches(pattern, text)]
+    broken = [text for text, message in others if not message.may_fit(pattern)]
     if broken:
         reason = explain_mismatch("the message", broken[0], pattern)
         return Score(1 - len(broken) / len(shown), reason)
-    if is_any_unknown:
+    if others or len(shown) < len(messages):
         return Undecided("the log does not show the message of a commit")
     if not shown:
         return None
@@ -61,6 +54,9 @@ def commit_branch(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided | 
     """Share of the turn's commits on a branch whose name matches the regular expression; turns
     without a commit do not count. The branch is known from the log, from what Git prints, and from
     the commands that check one out.
+
+    With `pattern: ^feat/`, the command "git checkout -b feat/a && git commit -m a" scores 1, and
+    "git checkout main && git commit -m a" 0.
     """
     branches = [_branch_of(action) for action in actions_of(turn.calls) if is_commit(action)]
     others = [branch for branch in branches if branch and not matches(pattern, branch)]
@@ -98,8 +94,11 @@ def commit_includes(
 ) -> Score | Undecided | None:
     """Share of the turn's commits that include a file with one of these paths, or that have a line
     below the subject, such as a trailer, that the regular expression matches.
+
+    With `paths: CHANGELOG.md`, the command "git commit -m a a.py CHANGELOG.md" scores 1, and
+    "git commit -m a a.py" 0.
     """
-    return _share(turn, paths, trailer, wanted=True)
+    return _score_inclusion(turn, paths, trailer, wanted=True)
 
 
 @measure(
@@ -112,14 +111,21 @@ def commit_excludes(
 ) -> Score | Undecided | None:
     """Share of the turn's commits that include no file with one of these paths, or that have no
     line below the subject, such as a trailer, that the regular expression matches.
+
+    With `paths: .env`, the command "git commit -m a a.py" scores 1, and "git commit -m a a.py .env"
+    0.
     """
-    return _share(turn, paths, trailer, wanted=False)
+    return _score_inclusion(turn, paths, trailer, wanted=False)
 
 
-def _share(
+def _score_inclusion(
     turn: AssistantTurn, paths: Globs | None, trailer: str | None, *, wanted: bool
 ) -> Score | Undecided | None:
-    """Scores the commits by whether each includes a path or a trailer, which is wanted or not."""
+    """Scores the commits by whether each includes a path or a trailer.
+
+    Args:
+        wanted: whether it has to include it, or must not.
+    """
     commits = list(commits_in(turn))
     if not commits:
         return None
@@ -179,7 +185,7 @@ def _may_hold(path: str, globs: Globs) -> bool:
 
 
 def _fixed_end(pattern: str) -> str:
-    """Returns the end of a pattern that all paths have which it matches."""
+    """Returns the end that all paths have which a pattern matches: ".md" of "docs/*.md"."""
     return re.split(r"[*?\]}/]", pattern)[-1]
 
 

@@ -85,7 +85,10 @@ def tool_called(
     arguments_schema: SchemaArgument | None = None,
 ) -> Score | None:
     """1 if a tool of this name (with * and ?) was called, with arguments that match; a turn
-    in which only a refused call matches does not count."""
+    in which only a refused call matches does not count.
+
+    With `tool: read_*`, a call of "read_file" scores 1, and of "search" 0.
+    """
     if any(_matches(call, tool, arguments, arguments_schema) for call in turn.calls):
         return Score(1.0, f"{tool} was called")
     if any(_matches(call, tool, arguments, arguments_schema) for call in turn.refused):
@@ -101,7 +104,10 @@ def tool_not_called(
     arguments_schema: SchemaArgument | None = None,
 ) -> Score | None:
     """0 if a tool of this name (with * and ?) was called, with arguments that match; turns without
-    any tool call do not count."""
+    any tool call do not count.
+
+    With `tool: delete_*`, a call of "read_file" scores 1, and of "delete_file" 0.
+    """
     if not turn.calls:
         return None
     called = tool_called(turn, tool, arguments, arguments_schema)
@@ -111,7 +117,11 @@ def tool_not_called(
 @measure(check=lambda command: compile_regex(command, ""), when_cut=WhenCut.IF_BROKEN)
 def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """0 if a shell command begins with a match of the regular expression; turns without a command
-    do not count."""
+    do not count.
+
+    With `command: git push .*--force`, the command "git push" scores 1, and
+    "git push origin --force" 0.
+    """
     if not commands_of(turn.calls):
         return None
     run = command_run(turn, command)
@@ -121,7 +131,10 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 @measure(check=lambda command: compile_regex(command, ""), when_cut=WhenCut.IF_KEPT)
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """1 if a shell command begins with a match of the regular expression; a turn in which only
-    a refused command matches does not count."""
+    a refused command matches does not count.
+
+    With `command: make test`, the command "make lint && make test" scores 1, and "make lint" 0.
+    """
     for action in actions_of(turn.calls, turn.earlier):
         if action.is_shell and action.matches(command):
             return Score(1.0, f"ran {quote(action.command.written)}")
@@ -134,7 +147,10 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 @measure(when_cut=WhenCut.IF_BROKEN, reads_earlier=True)
 def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | Undecided | None:
     """0 if a file with this path (* and ? also match /) was written, moved or deleted; restoring it
-    after a change of an earlier turn does not count, nor do turns that change no file."""
+    after a change of an earlier turn does not count, nor do turns that change no file.
+
+    With `path: migrations/*`, the command "touch a.py" scores 1, and "rm migrations/1.sql" 0.
+    """
     actions = list(actions_of(turn.calls, turn.earlier))
     edits = [edit for action in actions for edit in (*action.edits, *action.side_effects)]
     if not edits:

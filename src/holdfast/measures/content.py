@@ -10,7 +10,7 @@ from holdfast.measures.scores import Score, share, share_true, verdict
 from holdfast.measures.text import fold, folded_words, sentences_of
 
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
-_THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
+_THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)  # "thank you", "thanks"
 
 
 def _occurs(phrase: str, text: str, *, whole: bool) -> bool:
@@ -49,7 +49,10 @@ def _none_occurs(words: Sequence[str]) -> str:
 def contains(
     text: str, words: Words, all: Flag = True, case: Flag = False, whole: Flag = True
 ) -> Score:
-    """Share of the words or phrases that occur; with `all: false`, 1 if any does."""
+    """Share of the words or phrases that occur; with `all: false`, 1 if any does.
+
+    With `words: [Tony, sea]`, "Tony loves the sea." scores 1, and "Tony sails." 0.5.
+    """
     required = entries(words)
     present = _occurring(text, words, case=case, whole=whole)
     missing = [word for word in required if word not in present]
@@ -63,7 +66,10 @@ def contains(
 def never_contains(
     text: str, words: Words, case: Flag = False, whole: Flag = True, partial: Flag = False
 ) -> Score:
-    """0 if any of the words or phrases occurs; with `partial`, the share of them that do not."""
+    """0 if any of the words or phrases occurs; with `partial`, the share of them that do not.
+
+    With `words: [and]`, "Sand, sea" scores 1, and "Tea and cake" 0.
+    """
     forbidden = entries(words)
     present = _occurring(text, words, case=case, whole=whole)
     if not present:
@@ -74,7 +80,10 @@ def never_contains(
 
 @measure
 def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
-    """Share of words that are on the list; a share of `full` or more scores 1."""
+    """Share of words that are on the list; a share of `full` or more scores 1.
+
+    With `words: [meow, purr]`, "Meow, purr!" scores 1, and "I meow." 0.5.
+    """
     vocabulary = {tuple(folded_words(entry)) for entry in entries(words)}
     lengths = range(max(map(len, vocabulary)), 0, -1)
     reply = folded_words(text)
@@ -90,20 +99,29 @@ def vocabulary_share(text: str, words: Words, full: Share = 1.0) -> Score:
 
 @measure
 def first_person(text: str) -> Score:
-    """1 if a first-person pronoun occurs (I, me, my, we, our, ...)."""
+    """1 if a first-person pronoun occurs (I, me, my, we, our, ...).
+
+    "I am fine." scores 1, and "You are fine." 0.
+    """
     return contains(text, "first_person", all=False)
 
 
 @measure
 def thanks(text: str) -> Score:
-    """1 if the reply has a word of thanks ("thank you", "thanks", "thankful")."""
+    """1 if the reply has a word of thanks ("thank you", "thanks", "thankful").
+
+    "Many thanks!" scores 1, and "You are welcome." 0.
+    """
     match = _THANKS.search(text)
     return verdict(match, f"{match[0]!r} occurs" if match else "no word of thanks occurs")
 
 
 @measure
 def emoji(text: str) -> Score:
-    """Share of sentences that contain an emoji; 1 for a reply of only emojis."""
+    """Share of sentences that contain an emoji; 1 for a reply of only emojis.
+
+    "Hi 😀! Bye 🎉." scores 1, and "Hi 😀! Bye." 0.5.
+    """
     sentences = sentences_of(text)
     if not sentences:
         return verdict(_EMOJI.search(text) is not None, "there is no sentence")

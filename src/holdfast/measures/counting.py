@@ -1,17 +1,16 @@
-"""Letters, words, sentences and paragraphs: their case, their number, and patterns among them."""
+"""The number of words, sentences and paragraphs of a reply, and how its sentences begin and end."""
 
 import re
-from collections import Counter
 from itertools import pairwise
 
-from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
+from holdfast.measures.arguments import Count, Counts, Flag, Text
+from holdfast.measures.prose import prose_sentences_of
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, share, share_true, verdict
 from holdfast.measures.text import (
     closing_mark,
     fold,
     folded_words,
-    prose_sentences_of,
     sentences_of,
     words_of,
 )
@@ -27,26 +26,38 @@ def closeness(count: int, target: int, noun: str) -> Score:
 
 @measure(when_cut=lambda text, count: exceeds(len(sentences_of(text)), count))
 def sentence_count(text: str, count: Count) -> Score:
-    """1 for exactly `count` sentences, falling to 0 at none or twice as many."""
+    """1 for exactly `count` sentences, falling to 0 at none or twice as many.
+
+    With `count: 2`, "Hi! I am Tony." scores 1, and "Hi!" 0.5.
+    """
     return closeness(len(sentences_of(text)), count, "sentence")
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def one_sentence(text: str) -> Score:
-    """1 if the reply is exactly one sentence."""
+    """1 if the reply is exactly one sentence.
+
+    "I saw Dr. Smith at 3 p.m. today." scores 1, and "Yes. No." 0.
+    """
     number = len(sentences_of(text))
     return verdict(number == 1, count_of(number, "sentence"))
 
 
 @measure(when_cut=lambda text, count: exceeds(len(words_of(text)), count))
 def word_count(text: str, count: Count) -> Score:
-    """1 for exactly `count` words, falling to 0 at none or twice as many."""
+    """1 for exactly `count` words, falling to 0 at none or twice as many.
+
+    With `count: 2`, "Not now." scores 1, and "Not now, no." 0.5.
+    """
     return closeness(len(words_of(text)), count, "word")
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def one_word(text: str) -> Score:
-    """1 divided by the number of words: 1 for one word, 0.5 for two; 0 for none."""
+    """1 divided by the number of words: 1 for one word, 0.5 for two; 0 for none.
+
+    "Yes." scores 1, and "I agree." 0.5.
+    """
     number = len(words_of(text))
     return Score(1 / number if number else 0.0, count_of(number, "word"))
 
@@ -58,14 +69,20 @@ def paragraphs_of(text: str) -> list[str]:
 
 @measure(when_cut=lambda text, count: exceeds(len(paragraphs_of(text)), count))
 def paragraph_count(text: str, count: Count) -> Score:
-    """1 for exactly `count` paragraphs (split at blank lines), falling to 0 at none or double."""
+    r"""1 for exactly `count` paragraphs (split at blank lines), falling to 0 at none or double.
+
+    With `count: 2`, "One.\n\nTwo." scores 1, and "One." 0.5.
+    """
     return closeness(len(paragraphs_of(text)), count, "paragraph")
 
 
 @measure(when_cut=lambda text, counts: exceeds(len(sentences_of(text)), len(counts)))
 def sentence_word_counts(text: str, counts: Counts) -> Score:
     """Mean over sentences: 1 for the number of words in `counts`, 0.5 if off by one; 0 for too many
-    or too few sentences."""
+    or too few sentences.
+
+    With `counts: [2, 3]`, "I am. You are too." scores 1, and "I am. You are." 0.75.
+    """
     lengths = [len(words_of(sentence)) for sentence in sentences_of(text)]
     if len(lengths) != len(counts):
         return Score(0.0, f"{count_of(len(lengths), 'sentence')}, {len(counts)} asked for")
@@ -75,7 +92,10 @@ def sentence_word_counts(text: str, counts: Counts) -> Score:
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def growing_sentences(text: str) -> Score:
-    """Share of sentences with one word more than the one before, the first having one word."""
+    """Share of sentences with one word more than the one before, the first having one word.
+
+    "Go. Go there. Go there now." scores 1, and "Go. Now." 0.5.
+    """
     lengths = [len(words_of(sentence)) for sentence in sentences_of(text)]
     grows = (length == before + 1 for before, length in pairwise([0, *lengths]))
     return share_true(grows, "sentences are one word longer than the one before")
@@ -83,13 +103,19 @@ def growing_sentences(text: str) -> Score:
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def all_questions(text: str) -> Score:
-    """Share of sentences that end with a question mark."""
+    """Share of sentences that end with a question mark.
+
+    "Who? Why?" scores 1, and "Who? You." 0.5.
+    """
     return ending_with(text, "?")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def all_exclamations(text: str) -> Score:
-    """Share of sentences that end with an exclamation mark."""
+    """Share of sentences that end with an exclamation mark.
+
+    "Hi! Lovely day!" scores 1, and "Hi! I see." 0.5.
+    """
     return ending_with(text, "!")
 
 
@@ -101,7 +127,10 @@ def ending_with(text: str, mark: str) -> Score:
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def asks_back(text: str) -> Score:
-    """1 if the last sentence is a question."""
+    """1 if the last sentence is a question.
+
+    "I am fine. And you?" scores 1, and "Who knows? I do." 0.
+    """
     last = sentences_of(text)[-1:]
     asks = any(closing_mark(sentence) == "?" for sentence in last)
     return verdict(asks, f"the last sentence is {''.join(last)[-60:]!r}")
@@ -109,7 +138,10 @@ def asks_back(text: str) -> Score:
 
 @measure
 def every_sentence_starts_with(text: str, word: Text) -> Score:
-    """Share of sentences that start with this word or phrase, case and punctuation ignored."""
+    """Share of sentences that start with this word or phrase, case and punctuation ignored.
+
+    With `word: 'Yes'`, "Yes, I am. Yes!" scores 1, and "Yes. I am." 0.5.
+    """
     target = folded_words(word) or [fold(word)]
     openings = [folded_words(sentence)[: len(target)] for sentence in sentences_of(text)]
     return share(openings.count(target), len(openings), f"sentences start with {word!r}")
@@ -117,7 +149,10 @@ def every_sentence_starts_with(text: str, word: Text) -> Score:
 
 @measure(when_cut=WhenCut.IF_KEPT)
 def long_reply(text: str, words: Count) -> Score:
-    """The number of words divided by `words`, at most 1."""
+    """The number of words divided by `words`, at most 1.
+
+    With `words: 4`, "I like the sea." scores 1, and "I do." 0.5.
+    """
     number = len(words_of(text))
     reason = f"{count_of(number, 'word')}, at least {words} asked for"
     return Score(min(1.0, number / words), reason)
@@ -125,7 +160,10 @@ def long_reply(text: str, words: Count) -> Score:
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def short_reply(text: str, words: Count) -> Score:
-    """1 for at most `words` words, else `words` divided by the number of words."""
+    """1 for at most `words` words, else `words` divided by the number of words.
+
+    With `words: 2`, "Oh no!" scores 1, and "I like the sea." 0.5.
+    """
     number = len(words_of(text))
     return Score(
         min(1.0, words / number) if number else 0.0,
@@ -136,7 +174,10 @@ def short_reply(text: str, words: Count) -> Score:
 @measure(when_cut=WhenCut.IF_BROKEN)
 def at_most_sentences(text: str, count: Count, prose: Flag = False) -> Score:
     """1 for one to `count` sentences, else 0. With `prose`, lines of code, headings, tables and
-    items of a list that are only phrases are no sentences, and a reply may consist of these."""
+    items of a list that are only phrases are no sentences, and a reply may consist of these.
+
+    With `count: 2`, "Yes. Dr. Smith is in." scores 1, and "Yes. No. Perhaps." 0.
+    """
     number = len(prose_sentences_of(text) if prose else sentences_of(text))
     is_reply = bool(words_of(text)) if prose else number > 0
     reason = f"{count_of(number, 'sentence')}, at most {count} asked for"
@@ -145,145 +186,9 @@ def at_most_sentences(text: str, count: Count, prose: Flag = False) -> Score:
 
 @measure(when_cut=WhenCut.IF_BROKEN)
 def at_most_words(text: str, count: Count) -> Score:
-    """1 for one to `count` words, else 0."""
+    """1 for one to `count` words, else 0.
+
+    With `count: 3`, "Yes, it is." scores 1, and "Yes, it is so." 0.
+    """
     number = len(words_of(text))
     return verdict(0 < number <= count, f"{count_of(number, 'word')}, at most {count} asked for")
-
-
-def cased_letters(text: str) -> list[str]:
-    """Returns the letters of a text that have a case."""
-    return [character for character in text if character.isupper() or character.islower()]
-
-
-@measure
-def upper_case(text: str) -> Score:
-    """Share of letters that are upper case."""
-    return share_true(map(str.isupper, cased_letters(text)), "letters are upper case")
-
-
-@measure
-def lower_case(text: str) -> Score:
-    """Share of letters that are lower case."""
-    return share_true(map(str.islower, cased_letters(text)), "letters are lower case")
-
-
-@measure
-def title_case(text: str) -> Score:
-    """Share of words that begin with a capital and continue in lower case."""
-    cased = [word for word in words_of(text) if cased_letters(word)]
-    capitalised = (word[:1].isupper() and not word[1:].isupper() for word in cased)
-    return share_true(capitalised, "words are capitalised")
-
-
-@measure
-def letter_absent(text: str, letter: Letter) -> Score:
-    """1/(1 + how often the letter occurs, in either case)."""
-    times = text.casefold().count(letter.casefold())
-    return Score(1 / (1 + times), f"{letter!r} occurs {count_of(times, 'time')}")
-
-
-@measure
-def no_letters(text: str, spaces: Flag = False) -> Score:
-    """Share of characters that are not letters; spaces count only with `spaces`."""
-    marks = (not c.isalpha() for c in text if spaces or not c.isspace())
-    return share_true(marks, "characters are not letters")
-
-
-@measure
-def digits_only(text: str, spaces: Flag = False) -> Score:
-    """Share of characters that are digits; spaces count only with `spaces`."""
-    marks = (c.isdigit() for c in text if spaces or not c.isspace())
-    return share_true(marks, "characters are digits")
-
-
-@measure
-def same_first_letter(text: str) -> Score:
-    """Share of words that begin with the commonest first letter."""
-    firsts = [word[0].casefold() for word in words_of(text)]
-    letter, times = Counter(firsts).most_common(1)[0] if firsts else ("", 0)
-    return share(times, len(firsts), f"words begin with {letter!r}")
-
-
-@measure
-def starts_with_letter(text: str, letter: Letter) -> Score:
-    """1 if the first letter or digit of the reply is this letter, in either case."""
-    first = next((c for c in text if c.isalnum()), "")
-    return verdict(first.casefold() == letter.casefold(), f"the reply starts with {first!r}")
-
-
-def alternation(kinds: list[int], pair: str) -> Score:
-    """Share of words of one of two kinds whose kind differs from that of the word before.
-
-    Args:
-        kinds: of each word: 1 or -1, or 0 for neither.
-        pair: the two kinds in words, such as "short and long".
-    """
-    differs = (
-        kind != 0 and kind != before for before, kind in zip([0, *kinds], kinds, strict=False)
-    )
-    return share_true(differs, f"words alternate {pair}")
-
-
-@measure
-def alternating_case(text: str) -> Score:
-    """Share of words that continue an alternation of UPPER and lower case."""
-    cased = [word for word in words_of(text) if word.upper() != word.lower()]
-    return alternation([word.isupper() - word.islower() for word in cased], "upper and lower case")
-
-
-@measure
-def alternating_length(text: str, limit: Count = 4) -> Score:
-    """Share of words that continue an alternation of short (up to `limit` letters) and long.
-
-    Apostrophes and hyphens are not letters: "can't" has four.
-    """
-    lengths = [sum(map(str.isalnum, word)) for word in words_of(text)]
-    return alternation([1 if length <= limit else -1 for length in lengths], "short and long")
-
-
-@measure
-def alternating_word(text: str, word: Text) -> Score:
-    """Share of words that continue an alternation of this word and any other."""
-    target = fold(word.strip())
-    return alternation(
-        [1 if other == target else -1 for other in folded_words(text)], f"{word!r} and others"
-    )
-
-
-@measure
-def doubled_words(text: str) -> Score:
-    """Share of words that are in a pair of the same word twice."""
-    words = folded_words(text)
-    paired = 0
-    position = 0
-    while position + 1 < len(words):
-        if words[position] == words[position + 1]:
-            paired += 2
-            position += 2
-        else:
-            position += 1
-    return share(paired, len(words), "words stand in a pair")
-
-
-@measure
-def no_repeated_words(text: str) -> Score:
-    """Share of words that occur only once."""
-    times = Counter(folded_words(text))
-    return share(sum(n for n in times.values() if n == 1), times.total(), "words occur once only")
-
-
-@measure
-def repeated_words(text: str) -> Score:
-    """Share of words that occur twice or more."""
-    times = Counter(folded_words(text))
-    repeated = sum(n for n in times.values() if n > 1)
-    return share(repeated, times.total(), "words occur twice or more")
-
-
-@measure(when_cut=WhenCut.NOT_JUDGED)
-def same_first_last(text: str) -> Score:
-    """1 if the first and the last word are the same, case and punctuation ignored."""
-    words = folded_words(text)
-    if not words:
-        return Score(0.0, "there is no word")
-    return verdict(words[0] == words[-1], f"first word {words[0]!r}, last word {words[-1]!r}")

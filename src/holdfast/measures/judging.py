@@ -21,7 +21,7 @@ _Model = Annotated[str, takes("a model or URL", "", pattern=r"\S")]
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
     """Builds a measure that is a question for a model: yes means that a reply follows its rule."""
-    fields = RegisteredMeasure(_refuse, empty_is_zero=True, check=None).model
+    fields = RegisteredMeasure(_refuse).model
     check_fields(fields, arguments, "a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
 

@@ -1,5 +1,11 @@
 """Tells which language a reply is in.
 
+For example:
+
+    probability("Je ne sais pas.", "fr")  ->  1.00
+    probability("No.", "en")              ->  0.81
+    probability("No.", "es")              ->  0.92, as the word counts for the language asked for
+
 Two kinds of evidence are multiplied: letter sequences, judged by the identifier in the package
 `py3langid` (139 languages), and words, judged by the frequencies in `wordfreq` (38 of them).
 Letters decide long texts; for one or two words ("Ja.", "Merci.") they say next to nothing, and the
@@ -96,11 +102,12 @@ def _log_share(word: str, frequencies: dict[str, float]) -> float:
 def _likelihoods(words: list[str], code: str) -> dict[str, float]:
     """Returns how likely words are in a language and in its rivals, relative to the likeliest."""
     letters = dict(identifier().rank(" ".join(words)))
-    near = [name for name in list(letters)[:_MAX_RIVALS] if letters[name] >= _MIN_RIVAL_PROBABILITY]
-    logs = {
-        name: round(math.log(max(letters[name], 1e-9)), 3) + _log_probability(words, name)
-        for name in sorted({code, *_COMMON, *near})
-    }
+    likeliest = list(letters)[:_MAX_RIVALS]
+    rivals = [rival for rival in likeliest if letters[rival] >= _MIN_RIVAL_PROBABILITY]
+    logs: dict[str, float] = {}
+    for name in sorted({code, *_COMMON, *rivals}):
+        by_letters = round(math.log(max(letters[name], 1e-9)), 3)
+        logs[name] = by_letters + _log_probability(words, name)
     top = max(logs.values())
     return {name: math.exp(value - top) for name, value in logs.items()}
 
@@ -143,6 +150,8 @@ def language(text: str, code: LanguageCode) -> Score:
 
     A sentence that quotes another language is in the language of the words around the quotation.
     A word that several languages share, such as "No." or "Ja.", counts for the one asked for.
+
+    With `code: fr`, "Je ne sais pas." scores 1, and "I do not know." 0.
     """
     weighted_sum = 0.0
     total_words = 0
@@ -150,9 +159,9 @@ def language(text: str, code: LanguageCode) -> Score:
     for sentence in sentences_of(text):
         sentence_probability = probability(sentence, code)
         if sentence_probability is not None:
-            words = len(words_of(sentence))
-            weighted_sum += words * sentence_probability
-            total_words += words
+            num_words = len(words_of(sentence))
+            weighted_sum += num_words * sentence_probability
+            total_words += num_words
             verdicts.append(sentence_probability > 0.5)
     if not verdicts:
         return Score(0.0, "there is no word to tell a language by")
@@ -173,7 +182,11 @@ def is_in(text: str, code: str) -> bool:
 
 @measure(loads=True)
 def bilingual(text: str, first: LanguageCode, second: LanguageCode) -> Score:
-    """Mean over pairs "sentence (translation)": 0.5 for each side that is in its language."""
+    """Mean over pairs "sentence (translation)": 0.5 for each side that is in its language.
+
+    With `first: fr, second: en`, "J'aime Londres. (I love London.)" scores 1, and "I love London."
+    0.
+    """
     pieces = [piece.strip() for piece in _PARENTHESISED.split(text)]
     pairs = list(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
     pairs = [(outer, inner) for outer, inner in pairs if words_of(outer) or words_of(inner)]

@@ -13,18 +13,21 @@ from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
-_BULLET = re.compile(r"[-*•–]\s+\S")
-_NUMBERED = re.compile(r"(?P<number>\d{1,3})[.)]\s+\S")
-_PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_CLOSED_BRACKETS = re.compile(r"\[(?P<inside>[^\[\]]*)\]")
-_OPENING_FENCE = re.compile(r"\A```\w*[ \t]*\n?")
+_BULLET = re.compile(r"[-*•–]\s+\S")  # "- tea"
+_NUMBERED = re.compile(r"(?P<number>\d{1,3})[.)]\s+\S")  # "2. tea", "2) tea"
+_PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # "don't"; "well-known" is two
+_CLOSED_BRACKETS = re.compile(r"\[(?P<inside>[^\[\]]*)\]")  # "[tea, milk]"
+_OPENING_FENCE = re.compile(r"\A```\w*[ \t]*\n?")  # "```json"
 _FENCED = re.compile(rf"{_OPENING_FENCE.pattern}(?P<inside>.*?)\s*```\Z", re.DOTALL)
 _MAX_OBJECT_STARTS = 50  # braces tried as the start of a JSON object, so that no text takes long
 
 
 @measure
 def starts_with(text: str, word: Text, case: Flag = False) -> Score:
-    """1 if the reply starts with this word or phrase; punctuation is ignored."""
+    """1 if the reply starts with this word or phrase; punctuation is ignored.
+
+    With `word: 'Yes'`, "Yes, I do." scores 1, and "Yesterday" 0.
+    """
     phrase = _words(word, case=case)
     if not phrase:  # a sign or an emoji
         starts = text.strip().startswith(word)
@@ -35,7 +38,10 @@ def starts_with(text: str, word: Text, case: Flag = False) -> Score:
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def ends_with(text: str, word: Text, case: Flag = False) -> Score:
-    """1 if the reply ends with this word or phrase; punctuation is ignored."""
+    """1 if the reply ends with this word or phrase; punctuation is ignored.
+
+    With `word: over and out`, "We landed. Over and out!" scores 1, and "Over and out, he said." 0.
+    """
     phrase = _words(word, case=case)
     if not phrase:
         ends = text.strip().endswith(word)
@@ -50,7 +56,10 @@ def _words(text: str, *, case: bool) -> list[str]:
 
 @measure(when_cut=WhenCut.NOT_JUDGED)
 def wrapped_in(text: str, open: Text, close: Text) -> Score:
-    """0.5 for starting with `open` and 0.5 for ending with `close`, spaces aside."""
+    """0.5 for starting with `open` and 0.5 for ending with `close`, spaces aside.
+
+    With `open: '<<', close: '>>'`, "<<hi>>" scores 1, and "<<hi" 0.5.
+    """
     body = text.strip()
     starts = body.startswith(open)
     ends = body.endswith(close)
@@ -79,13 +88,19 @@ def _numbered_lines(text: str) -> list[bool]:
 
 @measure(when_cut=lambda text, count: exceeds(sum(_bullet_lines(text)), count))
 def bullet_list(text: str, count: MaybeCount = None) -> Score:
-    """Share of lines that are bullets; `count` of them if given."""
+    r"""Share of lines that are bullets; `count` of them if given.
+
+    "- tea\n- cake" scores 1, and "Here:\n- tea" 0.5.
+    """
     return _score_list(_bullet_lines(text), count, "bullets")
 
 
 @measure(when_cut=lambda text, count: exceeds(sum(_numbered_lines(text)), count))
 def numbered_list(text: str, count: MaybeCount = None) -> Score:
-    """Share of lines that are numbered in order from 1; `count` of them if given."""
+    r"""Share of lines that are numbered in order from 1; `count` of them if given.
+
+    "1. tea\n2. cake" scores 1, and "1. tea\n1. cake" 0.5.
+    """
     return _score_list(_numbered_lines(text), count, "numbered in order")
 
 
@@ -112,7 +127,10 @@ def _brackets_when_cut(text: str, brackets: bool) -> WhenCut:
 
 @measure(when_cut=_brackets_when_cut)
 def comma_list(text: str, brackets: Flag = False) -> Score:
-    """Share of comma-separated items that are one word; with `brackets`, of the first [...]."""
+    """Share of comma-separated items that are one word; with `brackets`, of the first [...].
+
+    "tea, cake, scones" scores 1, and "green tea, cake" 0.5.
+    """
     if brackets:
         match = _CLOSED_BRACKETS.search(text)
         if match is None:
@@ -139,9 +157,11 @@ def _json_when_cut(text: str, keys: Sequence[str] | None) -> WhenCut:
 
 @measure(when_cut=_json_when_cut)
 def json_object(text: str, keys: MaybeTexts = None) -> Score:
-    """1 if the reply is just a JSON object, with just these keys in this order if given.
+    r"""1 if the reply is just a JSON object, with just these keys in this order if given.
 
     A code fence around the object is allowed; text before or after it, and other keys, are not.
+
+    With `keys: [a, b]`, "{\"a\": 1, \"b\": 2}" scores 1, and "Sure: {\"a\": 1, \"b\": 2}" 0.
     """
     body = _FENCED.sub(r"\g<inside>", text.strip())
     try:
@@ -176,7 +196,10 @@ def objects_in(text: str) -> Iterator[dict[str, object]]:
 
 @measure
 def hyphenated(text: str) -> Score:
-    """Share of gaps between words that are a single hyphen."""
+    """Share of gaps between words that are a single hyphen.
+
+    "This-is-how-we-talk." scores 1, and "well-known place" 0.5.
+    """
     gaps = _PLAIN_WORD.split(text)[1:-1]
     if not gaps:
         return Score(0.0, "there are no two words to join")
@@ -185,7 +208,10 @@ def hyphenated(text: str) -> Score:
 
 @measure
 def dashed_characters(text: str) -> Score:
-    """Share of pieces between dashes that are a single character."""
+    """Share of pieces between dashes that are a single character.
+
+    "H-e-y" scores 1, and "Hey" 0.
+    """
     pieces = map(str.strip, text.split("-"))
     return share_true((len(piece) == 1 for piece in pieces if piece), "pieces are one character")
 
@@ -203,7 +229,10 @@ def _phrase_when_cut(text: str, phrase: str) -> WhenCut:
 
 @measure(when_cut=_phrase_when_cut)
 def exact_phrase(text: str, phrase: Text) -> Score:
-    """1 if the reply is this phrase and nothing else, ignoring case and punctuation."""
+    """1 if the reply is this phrase and nothing else, ignoring case and punctuation.
+
+    With `phrase: I am Bob.`, "i am bob" scores 1, and "I am Bob. And you?" 0.
+    """
     same = folded_words(text) == folded_words(phrase) and (
         words_of(phrase) or fold(text).strip() == fold(phrase).strip()
     )
@@ -217,7 +246,10 @@ def _regex_when_cut(text: str, regex: str, flags: str) -> WhenCut:
 
 @measure(empty_is_zero=False, check=compile_regex, when_cut=_regex_when_cut)
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
-    """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
+    """1 if the regular expression is found anywhere; flags are letters of 'aimsux'.
+
+    With `regex: '^[0-9]+$'`, "12" scores 1, and "12a" 0.
+    """
     match = find(regex, text, flags)
     if match is None:
         return Score(0.0, explain_mismatch("the reply", text, regex, flags))

@@ -2,7 +2,8 @@
 
 For example:
 
-    build({"name": "at_most_words", "count": 40}).score("Yes.") -> Score(1.0, "1 word, ...")
+    measure = build({"name": "at_most_words", "count": 3})
+    measure.score("Yes.")  ->  Score(1.0, "1 word, at most 3 asked for")
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ class Measure:
     """A scoring function with its arguments filled in; equal if name and arguments are.
 
     Args:
+        name: of a registered measure, or "python" or "judge".
+        arguments: of the function, by name; all of them, with defaults filled in.
+        function: takes a text, or a turn of a log, and the arguments.
         empty_is_zero: whether a reply without a visible character scores 0.
         of_turn: whether it scores a turn of a log rather than a text.
         when_cut: whether it judges a reply that was cut off.
@@ -58,7 +62,7 @@ class Measure:
         Raises:
             UsageError: a user's function failed, or did not return a number from 0 to 1.
         """
-        text = _readable(text)
+        text = _normalise(text)
         if self.empty_is_zero and not text.strip():
             return Score(0.0, "the reply is empty")
         score = self.function(text, **self.arguments)
@@ -69,7 +73,7 @@ class Measure:
         when_cut = self.when_cut
         score = self.score(text)
         if not isinstance(when_cut, WhenCut):
-            when_cut = when_cut(_readable(text), **self.arguments)
+            when_cut = when_cut(_normalise(text), **self.arguments)
         return score if when_cut.lets_stand(score) else None
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
@@ -116,8 +120,8 @@ class Measure:
         return (entry is not None and entry.loads) or any(measure.loads for measure in inner)
 
 
-def _readable(text: str) -> str:
-    """Normalises a text for measures: composed characters, and no lone surrogates."""
+def _normalise(text: str) -> str:
+    """Writes a text with composed characters, and without lone surrogates."""
     if not isinstance(text, str):
         raise UsageError(f"A measure scores a text, not {shortened(text)}.")
     if text.isascii():
@@ -149,11 +153,13 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
         raise _unknown_measure(name)
     entry = REGISTRY[name]
     check_fields(entry.model, arguments, f"the measure {name!r}")
-    values = {key: arguments.get(key, field.default) for key, field in entry.arguments.items()}
-    arguments = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+    complete: dict[str, Any] = {}
+    for key, declared in entry.arguments.items():
+        value = arguments.get(key, declared.default)
+        complete[key] = list(value) if isinstance(value, tuple) else value  # as JSON has it
     if entry.check is not None:
-        entry.check(**arguments)
-    return build_checked(name, arguments)
+        entry.check(**complete)
+    return build_checked(name, complete)
 
 
 def _unknown_measure(name: str) -> UsageError:
@@ -226,15 +232,16 @@ def check_fields(model: type[StrictModel], fields: Mapping[str, Any], owner: str
 
     from holdfast.validation.pydantic_errors import problem_of
 
-    def name(path: FieldPath) -> str:
-        field = owner
+    def name_of(path: FieldPath) -> str:
+        """Names a field: "Entry 2 of the argument 'words' of the measure 'contains'"."""
+        name = owner
         if path:
             entry = "".join(f"entry {part + 1} of " for part in path[1:] if isinstance(part, int))
-            field = f"{entry}the argument {path[0]!r} of {owner}"
-        return field[0].upper() + field[1:]
+            name = f"{entry}the argument {path[0]!r} of {owner}"
+        return name[0].upper() + name[1:]
 
     fields = {str(key): value for key, value in fields.items()}
     try:
         model.model_validate(fields)
     except ValidationError as error:
-        raise UsageError(problem_of(error, model, fields, name, shortened).sentence) from None
+        raise UsageError(problem_of(error, model, fields, name_of, shortened).sentence) from None

@@ -47,7 +47,10 @@ def _occurs_in_words(number: int, text: str) -> bool:
 
 @measure
 def mentions_number(text: str, number: WholeNumber) -> Score:
-    """1 if this number occurs, in digits (1,234 or 1234) or in English words."""
+    """1 if this number occurs, in digits (1,234 or 1234) or in English words.
+
+    With `number: 97`, "Ninety-seven!" scores 1, and "197" 0.
+    """
     numerals = _numerals(text)
     if str(number) in numerals or _occurs_in_words(number, text):
         return Score(1.0, f"{number} occurs")
@@ -58,7 +61,10 @@ def mentions_number(text: str, number: WholeNumber) -> Score:
 
 @measure
 def never_mentions_number(text: str, number: WholeNumber) -> Score:
-    """0 if this number occurs, in digits (1,234 or 1234) or in English words, else 1."""
+    """0 if this number occurs, in digits (1,234 or 1234) or in English words, else 1.
+
+    With `number: 97`, "197" scores 1, and "It is 97." 0.
+    """
     mention = mentions_number(text, number)
     return Score(1.0 - mention.value, mention.reason)
 
@@ -78,14 +84,20 @@ def _is_number_word(word: str) -> bool:
 
 @measure
 def mentions_any_number(text: str) -> Score:
-    """1 if any number occurs, in digits or in English words ("two", "twenty-first")."""
+    """1 if any number occurs, in digits or in English words ("two", "twenty-first").
+
+    "Twenty-two of them" scores 1, and "None at all" 0.
+    """
     numbers = _numerals(text) + [word for word in folded_words(text) if _is_number_word(word)]
     return verdict(numbers, f"{quote_words(numbers)} occurs" if numbers else "no number occurs")
 
 
 @measure
 def number_near(text: str, number: WholeNumber) -> Score:
-    """1 - |x - number| / number for the first number x of the reply, at least 0."""
+    """1 - |x - number| / number for the first number x of the reply, at least 0.
+
+    With `number: 8`, "It is eight." scores 1, and "It is 6." 0.75.
+    """
     numbers = _numerals(text) or [
         str(NUMBER_WORDS[word]) for word in folded_words(text) if word in NUMBER_WORDS
     ]

@@ -1,5 +1,10 @@
 """Measures how much the turns of a dialog repeat one another or themselves.
 
+For example, five of the seven words of the second turn lie in runs of the first:
+
+    agent  "I can only help with bicycles."
+    agent  "I can only help with cars, sorry."   ->  Repeated(own=0.714, other=0, loops=0)
+
 Texts are compared as sequences of units. A unit is a word (a run of letters and digits, case
 folded), an emoji, or, in a script that puts no spaces between words, a character. Anything between
 units is ignored. If they make up less than a third of a text, its characters are the units instead.
@@ -21,10 +26,12 @@ turn of fewer than `RUN` units besides such phrases repeats nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.measures.text import fold
 from holdfast.records import Repeated
+
+Run = tuple[str, ...]  # consecutive units
 
 RUN = 4  # units
 RUN_OF_CHARACTERS = 8  # units, in a text whose units are mostly single characters
@@ -52,40 +59,54 @@ def repetitions(
             which are left out; None for none.
     """
     units_by_turn = [units_of(text) for _, text in turns]
-    lengths = {_run_length(units) for units in units_by_turn}
+    earlier_runs = _EarlierRuns({_run_length(units) for units in units_by_turn})
     results: list[Repeated] = []
-    turns_by_run: dict[tuple[str, ...], list[int]] = {}  # the earlier turns that have a run
     for number, ((speaker, _), units) in enumerate(zip(turns, units_by_turn, strict=True)):
-        left_out = _positions(units, phrases[number]) if phrases else frozenset[int]()
-        run_starts: dict[int, list[int]] = {}  # by earlier turn, where its runs begin in this one
-        for position, run in enumerate(_runs(units)):
-            for earlier in turns_by_run.get(run, ()):
-                run_starts.setdefault(earlier, []).append(position)
+        left_out = _phrase_positions(units, phrases[number]) if phrases else frozenset[int]()
         own = 0.0
         other = 0.0
-        for earlier, starts in run_starts.items():
-            share = _share(units, starts, left_out)
+        for earlier, starts in earlier_runs.starts_in(units).items():
+            share = _share_in_runs(units, starts, left_out)
             if turns[earlier][0] == speaker:
                 own = max(own, share)
             else:
                 other = max(other, share)
-        results.append(
-            Repeated(own=own, other=other, loops=_share(units, _repeated_runs(units), left_out))
-        )
-        for run in {run for length in lengths for run in _runs(units, length)}:
-            turns_by_run.setdefault(run, []).append(number)
+        loop_share = _share_in_runs(units, _repeated_runs(units), left_out)
+        results.append(Repeated(own=own, other=other, loops=loop_share))
+        earlier_runs.add(number, units)
     return results
+
+
+class _EarlierRuns:
+    """The turns that each run occurred in, by which a turn finds those that it repeats."""
+
+    def __init__(self, lengths: Collection[int]) -> None:
+        self._lengths = lengths  # of the runs of any turn of the dialog
+        self._turns_by_run: dict[Run, list[int]] = {}
+
+    def add(self, number: int, units: Sequence[str]) -> None:
+        """Adds the runs of a turn."""
+        for run in {run for length in self._lengths for run in _runs(units, length)}:
+            self._turns_by_run.setdefault(run, []).append(number)
+
+    def starts_in(self, units: Sequence[str]) -> dict[int, list[int]]:
+        """Returns by earlier turn where its runs begin in these units."""
+        starts: dict[int, list[int]] = {}
+        for position, run in enumerate(_runs(units)):
+            for earlier in self._turns_by_run.get(run, ()):
+                starts.setdefault(earlier, []).append(position)
+        return starts
 
 
 def loops(text: str) -> float:
     """Returns the share of a text's units that lie in runs that occurred earlier in it."""
     units = units_of(text)
-    return _share(units, _repeated_runs(units))
+    return _share_in_runs(units, _repeated_runs(units))
 
 
 def _repeated_runs(units: Sequence[str]) -> list[int]:
     """Returns the positions at which runs begin that occurred earlier in the same text."""
-    seen: set[tuple[str, ...]] = set()
+    seen: set[Run] = set()
     positions = []
     for position, run in enumerate(_runs(units)):
         if run in seen:
@@ -94,10 +115,10 @@ def _repeated_runs(units: Sequence[str]) -> list[int]:
     return positions
 
 
-def _positions(units: Sequence[str], phrases: Sequence[str]) -> frozenset[int]:
+def _phrase_positions(units: Sequence[str], phrases: Sequence[str]) -> frozenset[int]:
     """Returns the positions of the units in the first occurrence of each phrase, or of its runs."""
     length = _run_length(units)
-    missing: set[tuple[str, ...]] = set()  # runs of phrases that did not occur yet
+    missing: set[Run] = set()  # runs of phrases that did not occur yet
     for phrase in phrases:
         parts = units_of(phrase)
         missing |= {*_runs(parts, length)} if len(parts) > length else {tuple(parts)}
@@ -119,17 +140,18 @@ def units_of(text: str) -> list[str]:
 
 
 def _run_length(units: Sequence[str]) -> int:
+    """Returns the length of the runs of a text, which depends on its script."""
     single = sum(not unit.isascii() and bool(UNSPACED_SIGN.match(unit)) for unit in units)
     return RUN_OF_CHARACTERS if 2 * single > len(units) else RUN
 
 
-def _runs(units: Sequence[str], length: int | None = None) -> list[tuple[str, ...]]:
+def _runs(units: Sequence[str], length: int | None = None) -> list[Run]:
     """Returns the runs of a text, indexed by the unit at which they begin."""
     length = length or _run_length(units)
     return list(zip(*(units[offset:] for offset in range(length)), strict=False))
 
 
-def _share(
+def _share_in_runs(
     units: Sequence[str], starts: Sequence[int], left_out: frozenset[int] = frozenset()
 ) -> float:
     """Returns the share of the units that lie in the runs that begin at these positions.

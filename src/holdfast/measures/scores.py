@@ -41,22 +41,23 @@ class Undecided:
     reason: str
 
 
-def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
+def share(part: int, whole: int, statement: str, full: float = 1.0) -> Score:
     """Scores `part` of `whole`: a share of `full` scores 1, and 0 of 0 scores 0.
 
     Args:
-        what: completes "3 of 4 ..." in the reason, such as "words are rare"; begins with the noun.
+        statement: completes "3 of 4 ..." in the reason, such as "words are rare"; begins with the
+            noun.
     """
     if not whole:
-        return Score(0.0, f"there are no {what.split()[0]}")
-    reason = f"{part} of {whole} {what}" + (f", {full:g} is full marks" if full < 1 else "")
+        return Score(0.0, f"there are no {statement.split()[0]}")
+    reason = f"{part} of {whole} {statement}" + (f", {full:g} is full marks" if full < 1 else "")
     return Score(min(1.0, part / whole / full), reason)
 
 
-def share_true(marks: Iterable[bool], what: str, full: float = 1.0) -> Score:
+def share_true(marks: Iterable[bool], statement: str, full: float = 1.0) -> Score:
     """Scores the share of the marks that are true; the other arguments are those of `share`."""
     all_marks = list(marks)
-    return share(sum(all_marks), len(all_marks), what, full)
+    return share(sum(all_marks), len(all_marks), statement, full)
 
 
 def verdict(is_followed: object, reason: str) -> Score:

@@ -41,7 +41,10 @@ def vader(text: str) -> dict[str, float]:
 
 @measure(loads=True)
 def sentiment(text: str, direction: Direction) -> Score:
-    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'."""
+    """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'.
+
+    With `direction: positive`, "I love it!" scores 0.83, and "I hate it." 0.21.
+    """
     compound = vader(text)["compound"]
     signed = compound if direction == "positive" else -compound
     return Score((1 + signed) / 2, f"VADER compound {compound:+.2f}")
@@ -49,13 +52,19 @@ def sentiment(text: str, direction: Direction) -> Score:
 
 @measure(loads=True)
 def joyful(text: str) -> Score:
-    """Mean over sentences of VADER's compound above 0, where 0.5 is full marks."""
+    """Mean over sentences of VADER's compound above 0, where 0.5 is full marks.
+
+    "I love this wonderful day!" scores 1, and "I hate it." 0.
+    """
     return _feeling(text, +1, "joyful")
 
 
 @measure(loads=True)
 def sad(text: str) -> Score:
-    """Mean over sentences of VADER's compound below 0, where -0.5 is full marks."""
+    """Mean over sentences of VADER's compound below 0, where -0.5 is full marks.
+
+    "Everything is terrible." scores 0.95, and "What a lovely day!" 0.
+    """
     return _feeling(text, -1, "negative")
 
 

@@ -22,12 +22,11 @@ List markers are not part of any sentence.
 import re
 import unicodedata
 from collections.abc import Iterator
-from itertools import pairwise
 
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 
 _FULL_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]+")  # as in "Ａ１"
-_LIST_MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")  # "- ", "2. "
+LIST_MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")  # "- ", "2. "
 
 # --- The ends of sentences
 
@@ -57,18 +56,6 @@ _AFTER_ORDINAL = re.compile(
 )
 _LOOKBEHIND = 12  # characters before a dot that are searched for a word
 _LOOKAHEAD = 40  # characters after a stop that are searched for a word
-
-# --- Lines that are no prose
-
-_CODE_BLOCK = re.compile(
-    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
-_CODE = re.compile(r"`[^`\n]+`")
-_NO_SENTENCE = re.compile(
-    r"[ \t]*(?:#{1,6}[ \t].*|\|.*\|[ \t]*|[-*_=]{3,}[ \t]*)"  # "## Usage", "| a | b |", "---"
-)
-_LABEL = re.compile(r"[ \t]*[*_]*\w+[*_]*:[*_]*[ \t]*")  # "Sources:", above a list
-_MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer is no sentence
 
 
 def words_of(text: str) -> list[str]:
@@ -129,7 +116,7 @@ def _join_lines(text: str) -> list[str]:
     blocks: list[str] = []
     after_blank = True
     for raw in text.splitlines():
-        line = _LIST_MARKER.sub("", raw).strip()
+        line = LIST_MARKER.sub("", raw).strip()
         has_marker = line != raw.strip()
         continues = (
             not after_blank
@@ -173,41 +160,6 @@ def _ends_after_word(word: str, after: str) -> bool:
     if folded in NEVER_LAST or is_initial:
         return not after
     return folded not in MAY_BE_LAST or not after[:1].islower()
-
-
-def prose_sentences_of(text: str) -> list[str]:
-    """Returns the sentences of a text. Lines of code, headings and tables are none, nor are short
-    items of a list, unless the text has nothing else.
-    """
-    lines: list[str] = []
-    are_phrases: list[bool] = []
-    raw_lines = _without_indented_code(_CODE_BLOCK.sub("\n", text).splitlines())
-    for line, following in pairwise([*raw_lines, ""]):
-        is_label = _LABEL.fullmatch(line) and _LIST_MARKER.match(following)
-        plain = "" if is_label or _NO_SENTENCE.fullmatch(line) else _CODE.sub("code", line)
-        item = _LIST_MARKER.sub("", plain)
-        is_short = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
-        lines.append(plain)
-        are_phrases.append(item != plain and is_short)
-    marked = zip(lines, are_phrases, strict=True)
-    without_phrases = ["" if is_phrase else line for line, is_phrase in marked]
-    return sentences_of("\n".join(without_phrases)) or sentences_of("\n".join(lines))
-
-
-def _without_indented_code(lines: list[str]) -> Iterator[str]:
-    """Yields the lines, with empty ones in place of code that four spaces mark, below a blank line
-    and outside of lists.
-    """
-    is_after_blank = True
-    is_code = False
-    is_in_list = False
-    for line in lines:
-        is_indented = line.startswith(("    ", "\t"))
-        if line.strip():
-            is_code = is_indented and not is_in_list and (is_after_blank or is_code)
-            is_in_list = bool(_LIST_MARKER.match(line)) or (is_in_list and is_indented)
-        is_after_blank = not line.strip()
-        yield "" if is_code else line
 
 
 def closing_mark(sentence: str) -> str:

@@ -66,10 +66,13 @@ def _match_in(edit: FileEdit, pattern: str, *, comments: bool = True) -> str | N
 def code_not_written(
     turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE, comments: Flag = False
 ) -> Score | Undecided | None:
-    """0 if the regular expression occurs in lines that are added to files with these paths; turns
+    r"""0 if the regular expression occurs in lines that are added to files with these paths; turns
     that write no such file do not count. ^ and $ are ends of lines. Comments are searched only with
     `comments`, or if the expression is about them, as `TODO`, `noqa` and `//` are; so is code
     that a text in quotation marks names, such as "print(".
+
+    With `pattern: print\(, files: '*.py'`, the command "echo 'a = 1' > a.py" scores 1, and
+    "echo 'print(1)' > a.py" 0.
     """
     edits = _writing_edits(turn, files)
     if not edits:
@@ -88,6 +91,9 @@ def code_written(
     """Share of the written files with these paths in whose added lines the regular expression
     occurs; turns that write no such file do not count. With `whole`, only files count that are
     written from beginning to end, as new ones are. ^ and $ are ends of lines.
+
+    With `pattern: '^# Copyright', files: '*.py'`, the command "echo '# Copyright Pip' > a.py"
+    scores 1, and "echo 'a = 1' > a.py" 0.
     """
     edits = _writing_edits(turn, files)
     if whole:
@@ -115,6 +121,9 @@ def changes_together(
 ) -> Score | Undecided | None:
     """1 if a turn that changes a file with a path of `changed` changes one of `also` too; other
     turns do not count. `within: commit` scores commits instead, by the changes since the last one.
+
+    With `changed: '*.py', also: CHANGELOG.md`, the command "touch a.py CHANGELOG.md" scores 1, and
+    "touch a.py" 0.
     """
     if within == "turn":
         return _score_together(edits_of(turn.calls), changed, also)
@@ -170,6 +179,8 @@ def text_kept(
     """0 if edits of a file with these paths remove more matches of the regular expression than they
     add; turns that edit no such file do not count. ^ and $ are ends of lines. A file that is
     written as a whole loses the text that it had, if the log shows it.
+
+    With `pattern: TODO`, an edit of "# TODO: a" to "# TODO: b" scores 1, and to "# done" 0.
     """
     lost = Counter[str]()
     hidden: Undecided | None = None

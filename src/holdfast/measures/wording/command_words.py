@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from holdfast.measures.wording.wordings import Patterns
+
 # a command's action, and other verbs that order it
 ACTIONS = {
     "push": ["push", "publish", "ship", "upload", "send", "put", "get", "bring", "land", "deploy"],
@@ -120,7 +122,7 @@ _OR_OUTSIDE_GROUPS = re.compile(r"\|(?![^(]*\))")  # "|" in "npm test|(a|b)", th
 Alternatives = list[str]  # the words that may be at one place of a command: ["npm", "pnpm"]
 
 
-def command_cues(command: str) -> Iterator[tuple[str, ...]]:
+def command_cues(command: str) -> Iterator[Patterns]:
     """Yields patterns for each command that a regular expression matches.
 
     An order that matches all patterns of one command asks for it, by its own words or by others.
