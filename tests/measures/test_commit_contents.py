@@ -7,7 +7,7 @@ from agent_turns import bash, edit, write
 
 from holdfast.measures import build
 from holdfast.measures.agent_acts.actions import actions_of
-from holdfast.measures.agent_acts.staged_files import StagedFiles
+from holdfast.measures.agent_acts.git.staged_files import StagedFiles
 from holdfast.measures.agent_acts.written_texts import WrittenTexts
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall

@@ -11,9 +11,9 @@ from holdfast.measures.agent_acts.actions import (
     check_patterns,
     is_commit,
 )
-from holdfast.measures.agent_acts.agent_commits import CommitFiles, CommitMessage, commits_in
-from holdfast.measures.agent_acts.git_branches import commit_branches_in
-from holdfast.measures.agent_acts.path_globs import Globs, is_among, is_pattern, may_be_folder
+from holdfast.measures.agent_acts.edits.path_globs import Globs, is_among, is_pattern, may_be_folder
+from holdfast.measures.agent_acts.git.agent_commits import CommitFiles, CommitMessage, commits_in
+from holdfast.measures.agent_acts.git.git_branches import commit_branches_in
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure

@@ -13,10 +13,10 @@ from holdfast.measures.agent_acts.actions import (
     is_commit,
     mentions,
 )
-from holdfast.measures.agent_acts.comments import is_about_comments, without_comments
-from holdfast.measures.agent_acts.file_edits import FileEdit
-from holdfast.measures.agent_acts.path_globs import Globs, is_among
-from holdfast.measures.agent_acts.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.edits.comments import is_about_comments, without_comments
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
+from holdfast.measures.agent_acts.edits.path_globs import Globs, is_among
+from holdfast.measures.agent_acts.edits.quoted_code import without_quoted_code
 from holdfast.measures.agent_acts.written_texts import WrittenTexts
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.patterns import count, find

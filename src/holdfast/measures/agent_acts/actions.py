@@ -15,10 +15,12 @@ from typing import Annotated
 
 from holdfast.errors import cut
 from holdfast.measures.agent_acts.agent_tools import COMMITS, is_typed, script_of, working_folder_of
-from holdfast.measures.agent_acts.command_edits import edits_by_command, side_effects_of
-from holdfast.measures.agent_acts.command_readings import Reading, ShellCommand
-from holdfast.measures.agent_acts.file_edits import FileEdit
-from holdfast.measures.agent_acts.git_branches import (
+from holdfast.measures.agent_acts.commands.shell_commands import Reading, ShellCommand
+from holdfast.measures.agent_acts.edits.command_edits import edits_by_command, side_effects_of
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
+from holdfast.measures.agent_acts.edits.path_globs import DRIVE, is_absolute
+from holdfast.measures.agent_acts.edits.tool_edits import edits_by_call
+from holdfast.measures.agent_acts.git.git_branches import (
     branch_after,
     branch_in,
     leaves_branch,
@@ -26,9 +28,7 @@ from holdfast.measures.agent_acts.git_branches import (
     pushed_branches_in,
     pushes_current_branch,
 )
-from holdfast.measures.agent_acts.path_globs import DRIVE, is_absolute
-from holdfast.measures.agent_acts.shell import read_script
-from holdfast.measures.agent_acts.tool_edits import edits_by_call
+from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.turns import ToolCall

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.measures.agent_acts.powershell_scripts import bash_of_powershell
+from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
 from holdfast.measures.turns import ToolCall
 
 # --- Names of tools

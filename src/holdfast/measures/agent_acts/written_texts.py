@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.measures.agent_acts.actions import Action, edits_of, mentions
-from holdfast.measures.agent_acts.file_edits import FileEdit
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
 from holdfast.measures.turns import ToolCall
 
 _READ = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")

@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from holdfast.measures.agent_acts.command_readings import ShellCommand
-from holdfast.measures.agent_acts.file_edits import FileEdit, edits_by_patch, hidden_edit
-from holdfast.measures.agent_acts.find_commands import files_of_find
-from holdfast.measures.agent_acts.shell import known_output
+from holdfast.measures.agent_acts.commands.find_commands import files_of_find
+from holdfast.measures.agent_acts.commands.shell_commands import ShellCommand
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit, edits_by_patch, hidden_edit
+from holdfast.measures.agent_acts.scripts.command_output import known_output
 
 _MOVERS = ("rm", "unlink", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
 _IN_PLACE_EDITORS = ("sed", "gsed", "perl", "ruby", "yq", "awk", "gawk")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from holdfast.measures.agent_acts.actions import Action
 from holdfast.measures.agent_acts.agent_tools import DELETES
-from holdfast.measures.agent_acts.command_options import ParsedOptions, options_of
-from holdfast.measures.agent_acts.path_globs import may_be_folder
-from holdfast.measures.agent_acts.pathspecs import (
+from holdfast.measures.agent_acts.commands.command_options import ParsedOptions, options_of
+from holdfast.measures.agent_acts.edits.path_globs import may_be_folder
+from holdfast.measures.agent_acts.git.pathspecs import (
     EVERYTHING,
     EXCLUDED,
     folder_of,

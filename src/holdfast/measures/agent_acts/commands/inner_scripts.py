@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from holdfast.measures.agent_acts.command_options import after_names, after_options
-from holdfast.measures.agent_acts.find_commands import commands_of_find
+from holdfast.measures.agent_acts.commands.command_options import after_names, after_options
+from holdfast.measures.agent_acts.commands.find_commands import commands_of_find
 
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
 POWERSHELLS = ("powershell", "powershell.exe", "pwsh")

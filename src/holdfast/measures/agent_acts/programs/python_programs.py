@@ -17,8 +17,8 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
-from holdfast.measures.agent_acts.file_edits import FileEdit
-from holdfast.measures.agent_acts.program_effects import ProgramEffects
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
+from holdfast.measures.agent_acts.programs.program_effects import ProgramEffects
 
 # by the name of the function: the numbers of its arguments that are files which it changes
 _WRITING_FUNCTIONS = {

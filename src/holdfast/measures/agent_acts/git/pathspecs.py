@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.measures.agent_acts.actions import Action
-from holdfast.measures.agent_acts.command_options import ParsedOptions
+from holdfast.measures.agent_acts.commands.command_options import ParsedOptions
 from holdfast.measures.agent_acts.written_texts import WrittenTexts
 
 EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))

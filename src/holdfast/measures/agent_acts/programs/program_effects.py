@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from holdfast.measures.agent_acts.file_edits import FileEdit
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
 
 
 @dataclass

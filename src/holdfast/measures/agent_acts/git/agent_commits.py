@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from holdfast.measures.agent_acts.actions import Action, actions_of, calls_since_commit, is_commit
 from holdfast.measures.agent_acts.agent_tools import MESSAGES, first_text, normalised_fields
-from holdfast.measures.agent_acts.command_options import ParsedOptions, options_of
-from holdfast.measures.agent_acts.pathspecs import (
+from holdfast.measures.agent_acts.commands.command_options import ParsedOptions, options_of
+from holdfast.measures.agent_acts.git.pathspecs import (
     folder_of,
     listed_paths,
     names_everything,
     operands_in,
 )
-from holdfast.measures.agent_acts.staged_files import StagedFiles
+from holdfast.measures.agent_acts.git.staged_files import StagedFiles
 from holdfast.measures.agent_acts.written_texts import WrittenTexts, text_of_argument, text_of_file
 from holdfast.measures.turns import AssistantTurn, ToolCall
 

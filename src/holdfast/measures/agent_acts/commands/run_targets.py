@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from holdfast.measures.agent_acts.written_paths import find_path
 from holdfast.validation.json_values import fields_of
 
 # the files that define targets
@@ -65,23 +66,6 @@ _EXPANSION = re.compile(r"\$[({](\w+)[)}]")
 # "build target='all': clean" of just, and "@build:"
 _RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
 _LEAVES_SHELL = re.compile(r"\b(?:exit|exec|return)\b")
-
-
-def path_of_document(name: str, documents: Mapping[str, str]) -> str | None:
-    """Returns the path under which a file of this name was written; None if none was.
-
-    If only one of them is absolute, the other may be its end, as the root is not known.
-    """
-    plain = posixpath.normpath(name)
-    for path in reversed([*documents]):
-        written = posixpath.normpath(path)
-        if written == plain:
-            return path
-        if written.startswith("/") != plain.startswith("/"):
-            whole, end = (written, plain) if written.startswith("/") else (plain, written)
-            if whole.endswith(f"/{end}"):
-                return path
-    return None
 
 
 def script_of_target(
@@ -167,7 +151,7 @@ def _folder_named(words: Sequence[str], folder: str) -> str:
 
 
 def _first_named(names: Sequence[str], documents: Mapping[str, str], folder: str) -> str | None:
-    paths = (path_of_document(posixpath.join(folder, name), documents) for name in names)
+    paths = (find_path(posixpath.join(folder, name), documents) for name in names)
     return next((documents[path] for path in paths if path is not None), None)
 
 

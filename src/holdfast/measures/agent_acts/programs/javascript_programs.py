@@ -9,10 +9,10 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from holdfast.measures.agent_acts.comments import without_comments
-from holdfast.measures.agent_acts.file_edits import FileEdit
-from holdfast.measures.agent_acts.program_effects import ProgramEffects
-from holdfast.measures.agent_acts.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.edits.comments import without_comments
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
+from holdfast.measures.agent_acts.edits.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.programs.program_effects import ProgramEffects
 
 _FILE = "program.js"  # a name by which the language is known
 _LITERAL = re.compile(r"""(?P<quote>['"`])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)""")

@@ -13,10 +13,10 @@ import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 
-from holdfast.measures.agent_acts.comments import without_comments
-from holdfast.measures.agent_acts.javascript_programs import read_javascript
-from holdfast.measures.agent_acts.program_effects import ProgramEffects
-from holdfast.measures.agent_acts.python_programs import read_python
+from holdfast.measures.agent_acts.edits.comments import without_comments
+from holdfast.measures.agent_acts.programs.javascript_programs import read_javascript
+from holdfast.measures.agent_acts.programs.program_effects import ProgramEffects
+from holdfast.measures.agent_acts.programs.python_programs import read_python
 
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?|py")
 _JAVASCRIPT = ("node", "nodejs", "bun", "deno")

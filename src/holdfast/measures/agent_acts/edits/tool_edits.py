@@ -26,7 +26,7 @@ from holdfast.measures.agent_acts.agent_tools import (
     first_text,
     normalised_fields,
 )
-from holdfast.measures.agent_acts.file_edits import (
+from holdfast.measures.agent_acts.edits.file_edits import (
     FileEdit,
     edits_by_patch,
     hidden_edit,

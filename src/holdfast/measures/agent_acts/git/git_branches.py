@@ -9,8 +9,8 @@ For example:
 import re
 from collections.abc import Sequence
 
-from holdfast.measures.agent_acts.command_options import options_of
-from holdfast.measures.agent_acts.path_globs import may_be_folder
+from holdfast.measures.agent_acts.commands.command_options import options_of
+from holdfast.measures.agent_acts.edits.path_globs import may_be_folder
 
 DETACHED = "HEAD"  # in place of a name, if no branch is checked out
 # commands after which another branch may be checked out, or the branch may have another name

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Annotated
 
-from holdfast.measures.agent_acts.file_edits import FileEdit
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
 from holdfast.measures.arguments import takes
 
 Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
