@@ -5,7 +5,8 @@ which of several tools.
 from collections.abc import Sequence
 
 from holdfast.errors import UsageError
-from holdfast.measures.agent_acts.actions import Action, Pattern, actions_of, check_patterns
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.agent_action import Action, Pattern, check_patterns
 from holdfast.measures.agent_acts.agent_tools import ASKS_USER, SHOWS_PLAN
 from holdfast.measures.agent_acts.edits.path_globs import Globs, touches
 from holdfast.measures.approval import (

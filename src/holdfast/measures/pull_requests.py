@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import UsageError
-from holdfast.measures.agent_acts.actions import Action, Pattern, actions_of, check_patterns
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.agent_action import Action, Pattern, check_patterns
 from holdfast.measures.agent_acts.agent_tools import (
     BASES,
     BODIES,

@@ -8,7 +8,8 @@ For example:
 import re
 from collections.abc import Sequence
 
-from holdfast.measures.agent_acts.actions import Action, edits_of, mentions
+from holdfast.measures.agent_acts.actions import edits_of
+from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.edits.file_edits import FileEdit
 from holdfast.measures.turns import ToolCall
 
@@ -59,3 +60,9 @@ def text_of_file(file: str, action: Action, texts: WrittenTexts) -> str | None:
     if file == text or any(character.isspace() for character in file.strip()):
         return file
     return texts.of(file)
+
+
+def mentions(call: ToolCall, path: str) -> bool:
+    """Whether a path occurs in the arguments of a call."""
+    texts = map(str, call.arguments.values())
+    return any(path in text or path in text.replace("\\", "/") for text in texts)

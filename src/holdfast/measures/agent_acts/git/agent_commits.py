@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.measures.agent_acts.actions import Action, actions_of, calls_since_commit, is_commit
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.agent_tools import MESSAGES, first_text, normalised_fields
 from holdfast.measures.agent_acts.commands.command_options import ParsedOptions, options_of
+from holdfast.measures.agent_acts.git.commit_actions import calls_since_commit, is_commit
 from holdfast.measures.agent_acts.git.pathspecs import (
     folder_of,
     listed_paths,

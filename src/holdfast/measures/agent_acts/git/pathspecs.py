@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 
-from holdfast.measures.agent_acts.actions import Action
+from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.commands.command_options import ParsedOptions
 from holdfast.measures.agent_acts.written_texts import WrittenTexts
 

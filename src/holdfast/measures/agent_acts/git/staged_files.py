@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.measures.agent_acts.actions import Action
+from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.agent_tools import DELETES
 from holdfast.measures.agent_acts.commands.command_options import ParsedOptions, options_of
 from holdfast.measures.agent_acts.edits.path_globs import may_be_folder
