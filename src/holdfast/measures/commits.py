@@ -147,7 +147,7 @@ def _has_path(files: CommitFiles, globs: Globs, *, wanted: bool) -> bool | None:
     paths = [path for path in files.paths if wanted or path not in files.removed]
     if any(is_among(path, globs) for path in paths):
         return True
-    may_have = any(is_among(path, globs) for path in files.perhaps)
+    may_have = any(is_among(path, globs) for path in files.possible_paths)
     may_have = may_have or any(_may_hold(path, globs) for path in paths)
     named = [globs] if isinstance(globs, str) else globs
     is_shown = files.is_all_shown or all(_is_left_out(glob, files.excluded) for glob in named)

@@ -15,6 +15,7 @@ from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.agent_tools import MESSAGES, first_text, normalised_fields
 from holdfast.measures.agent_acts.commands.command_options import ParsedOptions, options_of
 from holdfast.measures.agent_acts.git.commit_actions import calls_since_commit, is_commit
+from holdfast.measures.agent_acts.git.git_commands import ASKS_FOR_EACH_CHANGE
 from holdfast.measures.agent_acts.git.pathspecs import (
     folder_of,
     listed_paths,
@@ -22,6 +23,7 @@ from holdfast.measures.agent_acts.git.pathspecs import (
     operands_in,
 )
 from holdfast.measures.agent_acts.git.staged_files import StagedFiles
+from holdfast.measures.agent_acts.git.staging_commands import apply_action
 from holdfast.measures.agent_acts.written_texts import WrittenTexts, text_of_argument, text_of_file
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -52,7 +54,6 @@ _COMMIT_FLAGS = {
     "--patch": "p",
     "--signoff": "s",
 }
-_CHOOSING = frozenset(("--patch", "--interactive"))
 _EDITED_FIXUPS = ("amend:", "reword:")  # of `--fixup`: these open an editor
 _KEEP_OLD_MESSAGE = frozenset(("--reuse-message", "--fixup"))  # these open no editor
 _KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # -SKEY and -uno: the argument is attached
@@ -95,7 +96,7 @@ class CommitMessage:
         return message + separator + "\n".join(trailers)
 
     def lines_below(self) -> list[str]:
-        """The lines below the subject, with the trailers, as far as the log shows them."""
+        """Returns the lines below the subject, with the trailers, as far as the log shows them."""
         lines = (self.text or "").strip().splitlines()[0 if self.lacks_subject else 1 :]
         return [*lines, *self.trailers, *([SIGN_OFF] if self.is_signed_off else [])]
 
@@ -110,14 +111,14 @@ class CommitFiles:
 
     Args:
         paths: the files and folders that were staged for it.
-        perhaps: files that may be in it or not.
+        possible_paths: files that may be in it or not.
         removed: those of the paths that the commit deletes.
         excluded: what was left out when all files were staged.
-        is_all_shown: whether `paths` and `perhaps` are all its files, as far as commands say.
+        is_all_shown: whether commands name all its files.
     """
 
     paths: tuple[str, ...]
-    perhaps: tuple[str, ...] = ()
+    possible_paths: tuple[str, ...] = ()
     removed: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
     is_all_shown: bool = True
@@ -144,7 +145,7 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
     files = StagedFiles()
     for action in actions_of([*before, *turn.calls]):
         is_earlier = action.position < len(before)
-        files.apply(action, texts)
+        apply_action(action, files, texts)
         texts.note([] if is_earlier else action.edits)
         if is_commit(action):
             if not is_earlier:
@@ -159,7 +160,7 @@ def _staged_after_commit(action: Action, files: StagedFiles, texts: WrittenTexts
     options = _commit_options(action)
     if _is_rewording(options):
         return files
-    if options.flags & _CHOOSING:
+    if options.flags & ASKS_FOR_EACH_CHANGE:
         return StagedFiles(changed=files.changed, branches=files.branches)
     if not _is_partial(options) or names_everything(options.rest):
         return StagedFiles(branches=files.branches)
@@ -220,18 +221,17 @@ def _files_of(options: ParsedOptions, files: StagedFiles, listed: list[str] | No
     if _is_rewording(options):
         return CommitFiles((), is_all_shown=True)
     selection = files.select((*options.rest, *(listed or ())))
-    named = selection.paths
     takes_all = "--all" in options.flags or selection.takes_all
     is_partial = _is_partial(options) and not takes_all
-    paths: list[str] = [] if is_partial else [*files.staged]
-    perhaps: list[str] = [] if is_partial else [*files.perhaps]
     has_more = listed is None or takes_all or "--amend" in options.flags
-    if options.flags & _CHOOSING:
-        perhaps += named
-        has_more = has_more or not named
+    paths: list[str] = [] if is_partial else [*files.staged]
+    possible_paths: list[str] = [] if is_partial else [*files.possibly_staged]
+    if options.flags & ASKS_FOR_EACH_CHANGE:
+        possible_paths += selection.paths
+        has_more = has_more or not selection.paths
     else:
-        paths += named
-    committed = {*named}
+        paths += selection.paths
+    committed = {*selection.paths}
     if "--all" in options.flags:
         changed = [path for path in files.changed if path not in files.untracked]
         paths += changed
@@ -239,10 +239,10 @@ def _files_of(options: ParsedOptions, files: StagedFiles, listed: list[str] | No
     has_more = has_more or (files.has_more and not is_partial)
     return CommitFiles(
         tuple(paths),
-        perhaps=tuple(perhaps),
+        possible_paths=tuple(possible_paths),
         removed=frozenset(files.removed | (files.deleted & committed)),
         excluded=frozenset(files.excluded | (files.untracked - {*paths})) | selection.excluded,
-        is_all_shown=bool(paths or perhaps) and not has_more,
+        is_all_shown=bool(paths or possible_paths) and not has_more,
     )
 
 
@@ -255,7 +255,7 @@ def _commit_options(action: Action) -> ParsedOptions:
 def _is_partial(options: ParsedOptions) -> bool:
     """Whether a commit takes only the files that it names, and leaves others staged."""
     names_files = bool(options.rest) or "--pathspec-from-file" in options.values
-    return names_files and options.flags.isdisjoint({"--include", *_CHOOSING})
+    return names_files and options.flags.isdisjoint({"--include", *ASKS_FOR_EACH_CHANGE})
 
 
 def _is_rewording(options: ParsedOptions) -> bool:
