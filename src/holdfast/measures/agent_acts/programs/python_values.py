@@ -1,8 +1,8 @@
 """The values that the names of a Python program may have, as far as literals show them.
 
-folder = "src"; path = folder + "/a.py"    ->  possible(path): ["src/a.py"]
-for name in ["a", "b"]: f"{name}.py"       ->  possible(name): ["a", "b"]; f"{name}.py": ["*.py"]
-text = "x"; text += "y"                    ->  known_text(text): None, as it is bound twice
+folder = "src"; path = folder + "/a.py"  ->  `path` may be "src/a.py"
+for name in ["a", "b"]: ...              ->  `name` may be "a" or "b", f"{name}.py" "*.py"
+text = "x"; text += "y"                  ->  the text of `text` is not known
 """
 
 import ast
@@ -144,11 +144,8 @@ def _assignment_in(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
     match node:
         case ast.Assign(targets=targets, value=value):
             return targets, value
-        case (
-            ast.AnnAssign(target=target, value=optional)
-            | ast.AugAssign(target=target, value=optional)
-        ):
-            return [target], optional
+        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            return [target], node.value
         case ast.NamedExpr(target=target, value=value) | ast.For(target=target, iter=value):
             return [target], value
         case ast.Call(
