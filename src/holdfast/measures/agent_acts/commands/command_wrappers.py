@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from holdfast.measures.agent_acts.commands.command_options import after_names, split_words
 from holdfast.measures.agent_acts.commands.find_commands import commands_of_find
 from holdfast.measures.agent_acts.commands.inner_scripts import (
     SCRIPT_RUNNERS,
     SHELLS,
     file_of_shell,
     script_of_option,
+)
+from holdfast.measures.agent_acts.commands.wrapper_options import (
+    SplitWords,
+    after_names,
+    split_words,
 )
 from holdfast.measures.agent_acts.commands.wrapper_table import (
     CONTAINER_RUN,
@@ -116,7 +120,7 @@ def _after_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     if wrapper.needs_mark:
         marks = [number for number, word in enumerate(words) if word in wrapper.marks]
         return tuple(words[marks[0] + 1 :]) if marks else ()
-    _, rest = _split(words, wrapper)
+    rest = _split(words, wrapper).rest
     before = words[: len(words) - len(rest)]
     if wrapper is UV_RUN and not {"-m", "--module"}.isdisjoint(before):
         return ("python", "-m", *rest)
@@ -134,9 +138,15 @@ def _entrypoint_in(words: Sequence[str]) -> str:
     return ""
 
 
-def _split(words: Sequence[str], wrapper: Wrapper) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split(words: Sequence[str], wrapper: Wrapper) -> SplitWords:
     """Returns a wrapper's own arguments, and the words after these and its options."""
-    return split_words(words, wrapper.valued_options, wrapper.num_arguments, wrapper.flags)
+    return split_words(
+        words,
+        wrapper.valued_options,
+        wrapper.num_arguments,
+        wrapper.flags,
+        wrapper.paired_options,
+    )
 
 
 def wrapper_without_options(words: Sequence[str]) -> tuple[str, ...] | None:
@@ -147,7 +157,7 @@ def wrapper_without_options(words: Sequence[str]) -> tuple[str, ...] | None:
     for names, wrapper in _wrappers_of(words[0]):
         rest = after_names(words, names)
         if rest is not None and not wrapper.needs_mark:
-            arguments, _ = _split(rest, wrapper)
+            arguments = _split(rest, wrapper).arguments
             dashes = DASHES if wrapper.marks and "--" in rest else ()
             return (*names, *arguments, *dashes)
     return None

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from holdfast.measures.agent_acts.commands.command_options import after_names, after_options
 from holdfast.measures.agent_acts.commands.find_commands import commands_of_find
+from holdfast.measures.agent_acts.commands.wrapper_options import after_names, after_options
 
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
 POWERSHELLS = ("powershell", "powershell.exe", "pwsh")
@@ -157,13 +157,13 @@ def _script_of_shell(program: str, words: Sequence[str], from_input: str | None)
 
 def file_of_shell(words: Sequence[str]) -> tuple[str, ...]:
     """Returns the words from the file that a shell runs on; () if it reads its input."""
-    rest = after_options(words[1:], _SHELL_VALUED, 0)
+    rest = after_options(words[1:], _SHELL_VALUED)
     return () if not rest or _REDIRECTION.match(rest[0]) else rest
 
 
 def _is_shell_of_sudo(words: Sequence[str]) -> bool:
     """Whether a command is `sudo -s` or `sudo -i` without a command, which read their input."""
-    command = after_options(words[1:], SUDO_VALUED, 0)
+    command = after_options(words[1:], SUDO_VALUED)
     is_alone = not command or _REDIRECTION.match(command[0]) is not None
     return is_alone and any(map(_OPENS_SHELL.fullmatch, words[1:]))
 
@@ -204,7 +204,7 @@ def _script_in_arguments(program: str, words: Sequence[str]) -> str | None:
     """Returns the script that is the arguments of a command, as of `watch`; None for others."""
     for names, valued in _SCRIPT_ARGUMENTS.items():
         if names[0] == program and (rest := after_names(words, names)) is not None:
-            return _join_arguments(program, after_options(rest, valued, 0))
+            return _join_arguments(program, after_options(rest, valued))
     return None
 
 

@@ -8,8 +8,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.measures.agent_acts.commands.command_options import KUBECTL_VALUED
 from holdfast.measures.agent_acts.commands.inner_scripts import SUDO_VALUED
+from holdfast.measures.agent_acts.commands.wrapper_options import KUBECTL_VALUED
 
 DASHES = ("--",)
 
@@ -25,6 +25,7 @@ class Wrapper:
         needs_mark: whether it runs no command without one.
         has_version: whether the command may end in a version, as in `npx eslint@9`.
         flags: its options without a value, if all others take one; () if these are not listed.
+        paired_options: its options that take two values.
     """
 
     valued_options: Sequence[str] = ()
@@ -33,6 +34,7 @@ class Wrapper:
     needs_mark: bool = False
     has_version: bool = False
     flags: Sequence[str] = ()
+    paired_options: Sequence[str] = ()
 
 
 _CONTAINER_EXEC = Wrapper(
@@ -108,6 +110,21 @@ WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name,): Wrapper() for name in ("corepack", "winpty", "proxychains", "proxychains4")},
     **{(name,): Wrapper() for name in ("firejail", "dbus-run-session", "torsocks", "lima", "arch")},
     **{(name,): Wrapper((), 1) for name in ("faketime", "envchain", "su-exec")},
+    ("bwrap",): Wrapper(
+        (
+            *("--chdir", "--dir", "--dev", "--proc", "--tmpfs", "--mqueue", "--unsetenv"),
+            *("--uid", "--gid", "--hostname", "--perms", "--size", "--lock-file", "--sync-fd"),
+            *("--remount-ro", "--args", "--argv0", "--seccomp", "--add-seccomp-fd", "--userns"),
+            *("--userns2", "--pidns", "--info-fd", "--json-status-fd", "--block-fd"),
+            *("--userns-block-fd", "--exec-label", "--file-label", "--cap-add", "--cap-drop"),
+            *("--overlay-src", "--tmp-overlay", "--ro-overlay"),
+        ),
+        paired_options=(
+            *("--bind", "--bind-try", "--dev-bind", "--dev-bind-try", "--ro-bind"),
+            *("--ro-bind-try", "--bind-fd", "--ro-bind-fd", "--symlink", "--setenv", "--file"),
+            *("--bind-data", "--ro-bind-data", "--chmod"),
+        ),
+    ),
     ("setpriv",): Wrapper(("--reuid", "--regid", "--groups", "--inh-caps", "--bounding-set")),
     ("nsenter",): Wrapper(("-t", "--target", "-S", "--setuid", "-G", "--setgid")),
     ("numactl",): Wrapper(("-N", "-m", "-C", "-i", "-p", "--cpunodebind", "--membind")),

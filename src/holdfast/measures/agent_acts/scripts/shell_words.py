@@ -25,7 +25,8 @@ _NUMBERED_ITEM = re.compile(r"\$\{(?P<array>\w+)\[(?P<number>\d+)\]\}")  # ${fil
 _NAMED_ITEM = re.compile(r"\$\{\w+\[[^\]@*]+\]\}")  # ${ports["web"]}
 # $name, ${name}, ${name:-default} and ${name-default}
 _VARIABLE = re.compile(r"\$\{?(?P<name>\w+|[@*])(?::?-(?P<default>[^{}]*))?\}?")
-_LOCATED = re.compile(r"\$\((?:which|command -v) (\S+)\)")  # $(which git)
+# $(which git) and `command -v git`
+_LOCATED = re.compile(r"(?:\$\(|`)(?:which|command -v|type -p) (?P<program>[^\s)`]+)\s*[)`]")
 _TEMPORARY_FILE = re.compile(r"\$\(mktemp\b")
 _PATH_OF_TEMPORARY_FILE = "/tmp/mktemp"
 
@@ -99,7 +100,7 @@ def _value_of_substitution(node: "Node", shell: ShellState) -> str:
     """Returns the value of `$(cat <<EOF ...)`, `$(which git)` or `$(mktemp)`."""
     text = shell.text(node)
     if located := _LOCATED.fullmatch(text):
-        return located[1]
+        return located["program"]
     if _TEMPORARY_FILE.match(text):
         return _PATH_OF_TEMPORARY_FILE
     document = _document_in(node, shell)
