@@ -18,6 +18,7 @@ from holdfast.measures.agent_acts.commands.inner_scripts import (
     file_of_shell,
     script_of_option,
 )
+from holdfast.measures.agent_acts.commands.shell_commands import is_redirection
 from holdfast.measures.agent_acts.commands.wrapper_options import (
     SplitWords,
     after_names,
@@ -39,7 +40,6 @@ _ELSEWHERE = frozenset(
     " devcontainer vagrant gcloud fly flyctl ansible chroot machinectl".split()
 )
 _PYTHON_VALUED = ("-W", "-X")
-_REDIRECTION = re.compile(r"[0-9&]*[<>]")  # "<", "2>"
 _VERSION = re.compile(r"(?<=.)@[\w.^~*-]+\Z")  # eslint@9
 
 
@@ -104,7 +104,7 @@ def _wrappers_of(program: str) -> list[tuple[tuple[str, ...], Wrapper]]:
 def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     """Returns the command after the options and arguments of a wrapper; () for none."""
     rest = _after_wrapper(words, wrapper)
-    if rest and _REDIRECTION.match(rest[0]):
+    if rest and is_redirection(rest[0]):
         return ()
     if len(rest) == 1:  # as in nohup 'git status'
         rest = tuple(rest[0].split())

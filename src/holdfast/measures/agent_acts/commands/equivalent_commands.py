@@ -6,10 +6,8 @@ rm -f -r build     ->  `rm -rf build`, `rm --recursive --force build`
 ri dist            ->  `Remove-Item dist`
 """
 
-import re
-
 from holdfast.measures.agent_acts.commands.option_forms import option_forms
-from holdfast.measures.agent_acts.commands.shell_commands import ANY_OPTION, Reading
+from holdfast.measures.agent_acts.commands.shell_commands import ANY_OPTION, Reading, is_redirection
 
 
 def equivalents_of(reading: Reading) -> list[Reading]:
@@ -80,7 +78,6 @@ _TARGET_RUNNERS = {
 _OPTIONAL_NUMBER = ("-j", "-l")  # options of make that may stand alone
 _MAKE_DRY_RUN = ("-n", "--dry-run", "--just-print")
 _MAX_TARGETS = 16
-_REDIRECTION = re.compile(r"[0-9&]*[<>]")  # ">", "2>"
 
 
 def _single_targets(reading: Reading) -> list[Reading]:
@@ -93,7 +90,7 @@ def _single_targets(reading: Reading) -> list[Reading]:
     targets: list[str] = []
     before = ""
     for word in rest:
-        if _REDIRECTION.match(word) or len(targets) >= _MAX_TARGETS:
+        if is_redirection(word) or len(targets) >= _MAX_TARGETS:
             break
         is_value = before in valued and (before not in _OPTIONAL_NUMBER or word.isdecimal())
         if word.startswith("-"):

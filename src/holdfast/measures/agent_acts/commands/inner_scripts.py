@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from holdfast.measures.agent_acts.commands.find_commands import commands_of_find
+from holdfast.measures.agent_acts.commands.shell_commands import is_redirection
 from holdfast.measures.agent_acts.commands.wrapper_options import after_names, after_options
 
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
@@ -79,7 +80,6 @@ SCRIPT_RUNNERS = tuple(
 _CHECKS_SYNTAX = re.compile("-[a-z]*n[a-z]*")  # `bash -n`
 _OPENS_SHELL = re.compile("-[a-zA-Z]*[si]|--shell|--login")  # `sudo -s`, `sudo -i`
 _ENCODED = re.compile("-e(?:c|ncodedcommand)?", re.IGNORECASE)  # `pwsh -EncodedCommand`
-_REDIRECTION = re.compile(r"[0-9&]*[<>]")  # "<", "2>", "&>"
 
 
 def script_in(words: Sequence[str], from_input: str | None) -> str | None:
@@ -125,7 +125,7 @@ def script_of_option(program: str, words: Sequence[str]) -> str | None:
     if option is None:
         return None
     scripts: list[str] = []
-    num_arguments = 0
+    num_arguments = 0  # that came before the option
     rest = deque(words[1:])
     while rest and num_arguments <= option.max_arguments and rest[0] != "--":
         word = rest.popleft()
@@ -148,23 +148,28 @@ def script_of_option(program: str, words: Sequence[str]) -> str | None:
 
 def _script_of_shell(program: str, words: Sequence[str], from_input: str | None) -> str | None:
     """Returns the script of `bash -c`, or the input of `bash` and `bash -s`; None for a file."""
-    if any(map(_CHECKS_SYNTAX.fullmatch, words[1:2])):
+    if checks_syntax(words):
         return None
     if script := script_of_option(program, words):
         return script
     return None if file_of_shell(words) else from_input
 
 
+def checks_syntax(words: Sequence[str]) -> bool:
+    """Whether a shell only checks the syntax of a script, as `bash -n` does."""
+    return any(map(_CHECKS_SYNTAX.fullmatch, words[1:2]))
+
+
 def file_of_shell(words: Sequence[str]) -> tuple[str, ...]:
     """Returns the words from the file that a shell runs on; () if it reads its input."""
     rest = after_options(words[1:], _SHELL_VALUED)
-    return () if not rest or _REDIRECTION.match(rest[0]) else rest
+    return () if not rest or is_redirection(rest[0]) else rest
 
 
 def _is_shell_of_sudo(words: Sequence[str]) -> bool:
     """Whether a command is `sudo -s` or `sudo -i` without a command, which read their input."""
     command = after_options(words[1:], SUDO_VALUED)
-    is_alone = not command or _REDIRECTION.match(command[0]) is not None
+    is_alone = not command or is_redirection(command[0])
     return is_alone and any(map(_OPENS_SHELL.fullmatch, words[1:]))
 
 

@@ -7,10 +7,10 @@ For example:
 """
 
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from holdfast.measures.agent_acts.commands.shell_commands import is_redirection
 from holdfast.measures.agent_acts.commands.target_files import (
     just_script,
     make_script,
@@ -57,7 +57,6 @@ _OWN_COMMANDS = frozenset(
     """add install i remove rm uninstall up update upgrade publish exec dlx x create init link pack
     audit why list ls outdated config info""".split()
 )
-_REDIRECTION = re.compile(r"[0-9&]*[<>]")  # "<", "2>"
 
 
 def script_of_target(
@@ -118,7 +117,7 @@ def _operands(words: Sequence[str]) -> list[str]:
     operands: list[str] = []
     before = ""
     for word in words:
-        if _REDIRECTION.match(word):
+        if is_redirection(word):
             break
         if not word.startswith("-") and "=" not in word and before not in _VALUED_OPTIONS:
             operands.append(word)

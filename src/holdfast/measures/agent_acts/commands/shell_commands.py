@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from holdfast.measures.agent_acts.edits.file_edits import FileEdit
 
+_REDIRECTION = re.compile(r"[0-9&]*[<>]")
 ANY_OPTION = "-"  # stands for all options of a wrapper among the names that a reading leaves out
 
 
@@ -121,6 +122,11 @@ class ShellCommand:
         """Returns the command with readings that leave out these names as well."""
         readings = [replace(reading, without=reading.without | names) for reading in self.readings]
         return replace(self, readings=tuple(readings))
+
+
+def is_redirection(word: str) -> bool:
+    """Whether a word is the operator of a redirection, such as `<` or `2>`."""
+    return _REDIRECTION.match(word) is not None
 
 
 # --- What a pattern excludes

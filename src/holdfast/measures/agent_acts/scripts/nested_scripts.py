@@ -6,14 +6,18 @@ make deploy, if Makefile was written     ->  the lines of its target `deploy`
 python3 -c "os.system('git push')"       ->  git push
 """
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.measures.agent_acts.commands.command_wrappers import runs_elsewhere
 from holdfast.measures.agent_acts.commands.git_aliases import script_of_alias
-from holdfast.measures.agent_acts.commands.inner_scripts import POWERSHELLS, SHELLS, script_in
+from holdfast.measures.agent_acts.commands.inner_scripts import (
+    POWERSHELLS,
+    SHELLS,
+    checks_syntax,
+    script_in,
+)
 from holdfast.measures.agent_acts.commands.run_targets import script_of_target
 from holdfast.measures.agent_acts.commands.shell_commands import ShellCommand
 from holdfast.measures.agent_acts.programs.program_effects import ProgramEffects
@@ -25,7 +29,6 @@ from holdfast.measures.agent_acts.scripts.shell_state import ShellState
 _RUN_IN_THE_SAME_SHELL = ("eval", "trap")
 _SOURCING = (".", "source")
 _RETURNING_SHELLS = ("sh", "dash", "ash", "ksh", "zsh", "fish")  # `return` ends a script of theirs
-_CHECKS_SYNTAX = re.compile("-[a-z]*n[a-z]*")  # `bash -n`
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,8 @@ def _script_of_file(command: ShellCommand, shell: ShellState) -> str | None:
 
     None for a file that is not known, and for one that a shell only checks.
     """
-    if any(_only_checks(reading.words) for reading in command.readings):
+    shells = (reading.words for reading in command.readings if reading.words[0] in SHELLS)
+    if any(map(checks_syntax, shells)):
         return None
     first = command.words[0]
     if "." not in command.arguments[0] and "/" not in first and first not in SHELLS:
@@ -174,11 +178,6 @@ def _script_of_file(command: ShellCommand, shell: ShellState) -> str | None:
             return "\n".join(read_program((interpreter,), text).scripts) or None
         return _as_bash(text, interpreter)
     return None
-
-
-def _only_checks(words: Sequence[str]) -> bool:
-    """Whether a command is a shell that only checks the syntax of a script, as `bash -n` does."""
-    return words[0] in SHELLS and any(map(_CHECKS_SYNTAX.fullmatch, words[1:2]))
 
 
 def _interpreter_of(text: str) -> str:

@@ -13,25 +13,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from holdfast.measures.agent_acts.scripts.constant_tests import holds
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MAX_DEPTH = 100  # of statements within statements; deeper ones are taken to run
 _SUBSTITUTIONS = ("command_substitution", "process_substitution")
 _SHELLS = ("bash", "sh", "zsh", "fish")  # `exec zsh` is typed into a shell that goes on as another
-# a comparison of constants, `[ 1 = 2 ]` and `[[ "a" != "b" ]]`, and a number as `((1))`
-_COMPARISON = re.compile(
-    r"""\[?\[\s+(["']?)(?P<left>[\w./-]*)\1\s+(?P<operator>==?|!=|-eq|-ne|-lt|-le|-gt|-ge)"""
-    r"""\s+(["']?)(?P<right>[\w./-]*)\4\s+\]?\]|\(\(\s*(?P<number>\d+)\s*\)\)"""
-)
 # what a script has whose parts may never run, for a quick look
 _MAY_LEAVE = re.compile(r"\b(?:exit|return|break|continue|exec|true|false|test)\b|\[ |\(\(|:\s")
 # what may end an endless loop
 _LEAVES_LOOP = re.compile(r"\b(?:break|return|exit|exec|kill)\b")
-# the test of a single constant, as in `[ -n "" ]`
-_TEST_OF_TEXT = re.compile(
-    r"""\[?\[\s+(?:(?P<option>-[nz])\s+)?(["']?)(?P<text>[\w./]*)\2\s+\]?\]"""
-)
 
 
 class _Leaves(IntEnum):
@@ -60,7 +53,7 @@ _UNKNOWN = _Outcome()
 _SUCCEEDS = _Outcome(succeeds=True)
 _FAILS = _Outcome(succeeds=False)
 _EXITS = _Outcome(leaves=_Leaves.SHELL)
-_BY_COMMAND = {
+_OUTCOMES = {
     **{"true": _SUCCEEDS, ":": _SUCCEEDS, "false": _FAILS},
     **{"exit": _EXITS, "return": _Outcome(leaves=_Leaves.FUNCTION)},
     **dict.fromkeys(("break", "continue"), _Outcome(leaves=_Leaves.LOOP)),
@@ -73,11 +66,20 @@ def unreachable_nodes(root: "Node", *, returns: bool) -> set[int]:
     A script with a syntax error has none, as its parts are not known.
 
     Args:
+        root: of the syntax tree of the script.
         returns: whether a `return` outside of functions ends the script; in a script that Bash
             runs, rather than sources, it fails.
     """
     if root.has_error or not _MAY_LEAVE.search(_text(root)):
         return set()
+    analysis = _Analysis(returns=returns)
+    for script in _scripts_in(root):
+        analysis.run_all(script.children)
+    return analysis.unreachable
+
+
+def _scripts_in(root: "Node") -> list["Node"]:
+    """Returns the nodes of a script and of the substitutions in it."""
     scripts = [root]
     nodes = [root]
     while nodes:
@@ -85,10 +87,7 @@ def unreachable_nodes(root: "Node", *, returns: bool) -> set[int]:
         nodes += node.children
         if node.type in _SUBSTITUTIONS:
             scripts.append(node)
-    analysis = _Analysis(returns=returns)
-    for script in scripts:
-        analysis.run_all(script.children)
-    return analysis.unreachable
+    return scripts
 
 
 class _Analysis:
@@ -100,7 +99,7 @@ class _Analysis:
         self._functions: dict[str, Node] = {}  # their bodies, by their names
         self._outcomes: dict[int, _Outcome] = {}  # of the functions, by the ids of their bodies
         self._depth = 0
-        self._loops = 0  # that the statement is in
+        self._num_loops = 0  # that the statement is in
 
     def run_all(self, nodes: Sequence["Node"]) -> _Outcome:
         """Runs statements one after the other, up to the first that leaves them."""
@@ -130,17 +129,13 @@ class _Analysis:
             case "command":
                 return self._run_command(node)
             case "test_command":
-                return _outcome_of_test(_text(node))
+                return _Outcome(holds(_text(node)))
             case "negated_command":
                 inner = self.run_all(node.named_children)
                 is_known = inner.succeeds is not None
                 return _Outcome(not inner.succeeds if is_known else None, inner.leaves)
             case "redirected_statement":
-                body = node.child_by_field_name("body")
-                if body is None:
-                    return _SUCCEEDS
-                inner = self._run(body)  # what succeeds may fail by its redirection
-                return _Outcome(False if inner.succeeds is False else None, inner.leaves)
+                return self._run_redirected(node)
             case "list":
                 return self._run_list(node)
             case "pipeline":  # each part runs in a subshell
@@ -149,10 +144,9 @@ class _Analysis:
             case "subshell":
                 self.run_all(node.children)
             case "compound_statement" | "do_group":
-                is_arithmetic = node.children[0].type == "(("
-                return (
-                    _outcome_of_test(_text(node)) if is_arithmetic else self.run_all(node.children)
-                )
+                if node.children[0].type == "((":
+                    return _Outcome(holds(_text(node)))
+                return self.run_all(node.children)
             case "if_statement":
                 return self._run_if(node)
             case "while_statement":
@@ -162,10 +156,10 @@ class _Analysis:
             case "case_statement":
                 return self._run_case(node)
             case "function_definition":
-                name, body = (node.child_by_field_name(field) for field in ("name", "body"))
-                if name is not None and body is not None:
-                    self._functions[_text(name)] = body
+                self._define_function(node)
         return _UNKNOWN
+
+    # Commands
 
     def _run_command(self, node: "Node") -> _Outcome:
         name = node.child_by_field_name("name")
@@ -176,11 +170,16 @@ class _Analysis:
         if program == "exec" and words and re.match(r"[\w./]", words[0]):
             return _UNKNOWN if words[0] in _SHELLS else _EXITS
         if program == "test":
-            return _outcome_of_test(f"[ {' '.join(words)} ]")
-        outcome = _BY_COMMAND.get(program, _UNKNOWN)
+            return _Outcome(holds(f"[ {' '.join(words)} ]"))
+        outcome = _OUTCOMES.get(program, _UNKNOWN)
         if outcome.leaves is _Leaves.FUNCTION and not self._returns:
             return _FAILS
-        return _UNKNOWN if outcome.leaves is _Leaves.LOOP and not self._loops else outcome
+        return _UNKNOWN if outcome.leaves is _Leaves.LOOP and not self._num_loops else outcome
+
+    def _define_function(self, node: "Node") -> None:
+        name, body = (node.child_by_field_name(field) for field in ("name", "body"))
+        if name is not None and body is not None:
+            self._functions[_text(name)] = body
 
     def _call(self, body: "Node") -> _Outcome:
         """Runs a function. Its unreachable statements are found when its body is read by itself."""
@@ -192,6 +191,14 @@ class _Analysis:
             if inner._run(body).leaves is _Leaves.SHELL:
                 self._outcomes[body.id] = _EXITS
         return self._outcomes[body.id]
+
+    def _run_redirected(self, node: "Node") -> _Outcome:
+        """Runs `make > log`; what succeeds may fail by its redirection."""
+        body = node.child_by_field_name("body")
+        if body is None:
+            return _SUCCEEDS
+        inner = self._run(body)
+        return _Outcome(False if inner.succeeds is False else None, inner.leaves)
 
     def _run_list(self, node: "Node") -> _Outcome:
         """Runs `a && b || c`, which the grammar nests: the list `a && b`, `||` and `c`."""
@@ -214,26 +221,28 @@ class _Analysis:
                 outcome = _UNKNOWN
         return outcome
 
+    # Branches and loops
+
     def _run_if(self, node: "Node") -> _Outcome:
         outcomes: list[_Outcome] = []  # of the branches that may run
         is_decided = False  # whether one of the branches before runs in any case
-        for condition, branch in _branches_of(node):
+        for branch in _branches_of(node):
             if is_decided:
-                self._mark([*condition, *branch])
+                self._mark([*branch.condition, *branch.statements])
                 continue
-            test = self.run_all(condition) if condition else _SUCCEEDS
+            test = self.run_all(branch.condition) if branch.condition else _SUCCEEDS
             if test.leaves:
-                self._mark(branch)
+                self._mark(branch.statements)
                 outcomes.append(test)
                 is_decided = True
             elif test.succeeds is False:
-                self._mark(branch)
+                self._mark(branch.statements)
             else:
-                outcomes.append(self.run_all(branch))
+                outcomes.append(self.run_all(branch.statements))
                 is_decided = test.succeeds is True
         if not is_decided:
             outcomes.append(_SUCCEEDS)
-        return _joined(outcomes)
+        return _outcome_of_any(outcomes)
 
     def _run_while(self, node: "Node") -> _Outcome:
         body = node.child_by_field_name("body")
@@ -245,13 +254,13 @@ class _Analysis:
         self._run_loop(body)
         if test.succeeds is None or body is None or _LEAVES_LOOP.search(_text(body)):
             return _UNKNOWN
-        return _EXITS
+        return _EXITS  # an endless loop
 
     def _run_loop(self, body: "Node | None") -> None:
-        self._loops += 1
+        self._num_loops += 1
         if body is not None:
             self._run(body)
-        self._loops -= 1
+        self._num_loops -= 1
 
     def _run_case(self, node: "Node") -> _Outcome:
         items = [child for child in node.named_children if child.type == "case_item"]
@@ -260,58 +269,38 @@ class _Analysis:
             patterns = {value.id for value in item.children_by_field_name("value")}
             outcomes.append(self.run_all([n for n in item.children if n.id not in patterns]))
         has_default = any(_text(item).lstrip("( ").startswith("*)") for item in items)
-        return _joined(outcomes) if has_default else _UNKNOWN
+        return _outcome_of_any(outcomes) if has_default else _UNKNOWN
 
     def _mark(self, nodes: Sequence["Node"]) -> None:
+        """Takes note of nodes that never run."""
         self.unreachable.update(node.id for node in nodes if node.is_named)
 
 
-def _branches_of(node: "Node") -> Iterator[tuple[list["Node"], list["Node"]]]:
-    """Yields the condition and the statements of each branch of an `if`.
+@dataclass(frozen=True)
+class _Branch:
+    """A branch of an `if`; `else` has no condition."""
 
-    `else` has no condition, and so has what stands between two branches.
-    """
+    condition: list["Node"]
+    statements: list["Node"]
+
+
+def _branches_of(node: "Node") -> Iterator[_Branch]:
+    """Yields the branches of an `if`."""
     clauses = [child for child in node.children if child.type in ("elif_clause", "else_clause")]
     ids = {clause.id for clause in clauses}
     first = [child for child in node.children if child.id not in ids]
     for children in (first, *(clause.children for clause in clauses)):
         then = next((n for n, child in enumerate(children) if child.type == "then"), 0)
-        yield children[1:then], children[then + 1 :]
+        yield _Branch(children[1:then], children[then + 1 :])
 
 
-def _joined(outcomes: Sequence[_Outcome]) -> _Outcome:
+def _outcome_of_any(outcomes: Sequence[_Outcome]) -> _Outcome:
     """Returns the outcome of one of several branches, if it is not known which of them runs."""
     if not outcomes:
         return _UNKNOWN
     statuses = {outcome.succeeds for outcome in outcomes}
     leaves = min(outcome.leaves for outcome in outcomes)
     return _Outcome(statuses.pop() if len(statuses) == 1 else None, leaves)
-
-
-def _outcome_of_test(text: str) -> _Outcome:
-    """Returns the outcome of a test of constants, such as `[ 1 = 2 ]`."""
-    if single := _TEST_OF_TEXT.fullmatch(text):
-        return _Outcome(succeeds=bool(single["text"]) is (single["option"] != "-z"))
-    test = _COMPARISON.fullmatch(text)
-    if test is None:
-        return _UNKNOWN
-    if test["number"] is not None:
-        return _Outcome(succeeds=int(test["number"]) != 0)
-    left, right = test["left"], test["right"]
-    if test["operator"] in ("=", "==", "!="):
-        return _Outcome(succeeds=(left == right) is (test["operator"] != "!="))
-    if not (re.fullmatch(r"-?\d+", left) and re.fullmatch(r"-?\d+", right)):
-        return _UNKNOWN
-    difference = int(left) - int(right)
-    by_operator = {
-        "-eq": difference == 0,
-        "-ne": difference != 0,
-        "-lt": difference < 0,
-        "-le": difference <= 0,
-        "-gt": difference > 0,
-        "-ge": difference >= 0,
-    }
-    return _Outcome(succeeds=by_operator[test["operator"]])
 
 
 def _text(node: "Node") -> str:
