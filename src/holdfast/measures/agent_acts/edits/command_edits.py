@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.measures.agent_acts.commands.shell_commands import ShellCommand
-from holdfast.measures.agent_acts.edits.file_edits import FileEdit, edits_by_patch, hidden_edit
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit, hidden_edit
 from holdfast.measures.agent_acts.edits.output_files import (
     edits_in_place,
     files_written_by,
@@ -18,6 +18,7 @@ from holdfast.measures.agent_acts.edits.output_files import (
     manifests_changed_by,
     operands_of,
 )
+from holdfast.measures.agent_acts.edits.patches import edits_by_patch
 from holdfast.measures.agent_acts.scripts.command_output import known_output
 
 _PATCHES = ("apply_patch", "applypatch", "patch")

@@ -28,11 +28,11 @@ from holdfast.measures.agent_acts.agent_tools import (
 )
 from holdfast.measures.agent_acts.edits.file_edits import (
     FileEdit,
-    edits_by_patch,
     hidden_edit,
     replacement_edit,
     whole_file_edit,
 )
+from holdfast.measures.agent_acts.edits.patches import edits_by_patch
 from holdfast.measures.turns import ToolCall
 
 # how the result of a call begins that created a file
