@@ -6,10 +6,11 @@ from collections.abc import Collection
 from holdfast.errors import UsageError
 from holdfast.measures.agent_acts.actions import actions_of
 from holdfast.measures.agent_acts.agent_action import Action, Pattern, check_patterns
-from holdfast.measures.agent_acts.edits.path_globs import Globs, is_among, is_pattern, may_be_folder
+from holdfast.measures.agent_acts.edits.path_globs import Globs, is_among
 from holdfast.measures.agent_acts.git.agent_commits import CommitFiles, CommitMessage, commits_in
 from holdfast.measures.agent_acts.git.commit_actions import is_commit
 from holdfast.measures.agent_acts.git.git_branches import commit_branches_in
+from holdfast.measures.agent_acts.path_names import is_pattern, may_be_folder
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure

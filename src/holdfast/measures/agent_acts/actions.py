@@ -16,10 +16,10 @@ from holdfast.measures.agent_acts.agent_tools import script_of
 from holdfast.measures.agent_acts.commands.shell_commands import Reading, ShellCommand
 from holdfast.measures.agent_acts.edits.command_edits import edits_by_command
 from holdfast.measures.agent_acts.edits.file_edits import FileEdit
-from holdfast.measures.agent_acts.edits.path_globs import is_absolute
 from holdfast.measures.agent_acts.edits.side_effects import side_effects_of
 from holdfast.measures.agent_acts.edits.tool_edits import edits_by_call
 from holdfast.measures.agent_acts.git.branch_tracker import BranchTracker
+from holdfast.measures.agent_acts.path_names import is_absolute
 from holdfast.measures.agent_acts.script_files import ScriptFiles, files_run_by
 from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.agent_acts.typed_input import TypedInput

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from holdfast.measures.agent_acts.edits.file_edits import FileEdit
-from holdfast.measures.agent_acts.edits.path_globs import is_absolute
+from holdfast.measures.agent_acts.path_names import is_absolute
 from holdfast.measures.agent_acts.working_folders import with_folder
 
 # a file that a command runs: "bash a.sh", "python -u a.py", "./a.sh"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from holdfast.measures.agent_acts.agent_tools import working_folder_of
 from holdfast.measures.agent_acts.commands.shell_commands import ShellCommand
 from holdfast.measures.agent_acts.edits.file_edits import FileEdit
-from holdfast.measures.agent_acts.edits.path_globs import DRIVE, is_absolute
+from holdfast.measures.agent_acts.path_names import DRIVE, is_absolute
 from holdfast.measures.turns import ToolCall
 
 _GO_TO_FOLDER = ("cd", "pushd", "Set-Location", "Push-Location", "chdir")

@@ -17,7 +17,7 @@ from holdfast.measures.agent_acts.commands.target_files import (
     package_script,
     task_script,
 )
-from holdfast.measures.agent_acts.written_paths import find_path
+from holdfast.measures.agent_acts.path_names import find_path
 
 # the files that define targets
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")

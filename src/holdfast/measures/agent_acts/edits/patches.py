@@ -16,16 +16,18 @@ from typing import Literal
 
 from holdfast.measures.agent_acts.edits.file_edits import FileEdit, replacement_edit
 
+# "*** Update File: a.py", "*** Move to: b.py"
 _CODEX_FILE = re.compile(
     r"\*\*\* (?P<operation>Add|Update|Delete) File: (?P<path>.+)|\*\*\* Move to: (?P<target>.+)"
 )
 _CODEX_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ", re.MULTILINE)
 _UNIFIED_DIFF = re.compile(r"^@@ -\d", re.MULTILINE)
-# the names in the headers of Git; a file that is only renamed has no hunks
+# "rename from a.py" in the header of Git; a file that is only renamed has no hunks
 _RENAMED = re.compile(r"^(?:rename|copy) (?:from|to) (\S.*)$", re.MULTILINE)
+# "@@ -1,3 +1,4 @@"
 _HUNK = re.compile(r"@@ -\d+(?:,(?P<old_lines>\d+))? \+\d+(?:,(?P<new_lines>\d+))? @@")
-_FILE_HEADER = re.compile(r"(?P<side>---|\+\+\+) (?P<name>\S[^\t]*)")
-# the lines with numbers that Cline writes above the text of SEARCH
+_FILE_HEADER = re.compile(r"(?P<side>---|\+\+\+) (?P<name>\S[^\t]*)")  # "--- a/a.py"
+# the lines that Cline writes above the text of SEARCH: ":start_line:12" and "-------"
 _LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
 
 
@@ -39,13 +41,13 @@ def edits_by_patch(text: str, path: str = "") -> list[FileEdit]:
         [] if the text has none of these forms.
     """
     if _CODEX_PATCH.search(text):
-        return list(_by_codex_patch(text))
+        return list(_edits_by_codex_patch(text))
     blocks = list(_search_blocks(text))
     if blocks:
         return [replacement_edit(path, _LINE_NUMBERS.sub("", old), new) for old, new in blocks]
     renamed = [FileEdit(name) for name in _RENAMED.findall(text)]
     if _UNIFIED_DIFF.search(text):
-        return [*renamed, *_by_unified_diff(text, path)]
+        return [*renamed, *_edits_by_unified_diff(text, path)]
     return renamed
 
 
@@ -53,22 +55,22 @@ def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
     """Yields the texts of SEARCH and REPLACE in each complete block."""
     old = list[str]()
     new = list[str]()
-    part = list[str]()  # `old` or `new`, whichever the lines belong to; outside blocks, neither
+    current = list[str]()  # the one of these that lines belong to; outside blocks, neither
     for line in text.splitlines(keepends=True):
         if re.match(r"[-<]{5,} *SEARCH", line):
             old = []
             new = []
-            part = old
-        elif part is old and re.match(r"={5,}\s*\Z", line):
-            part = new
-        elif part is new and re.match(r"[+>]{5,} *REPLACE", line):
+            current = old
+        elif current is old and re.match(r"={5,}\s*\Z", line):
+            current = new
+        elif current is new and re.match(r"[+>]{5,} *REPLACE", line):
             yield "".join(old), "".join(new)
-            part = []
+            current = []
         else:
-            part.append(line)
+            current.append(line)
 
 
-def _by_codex_patch(text: str) -> Iterator[FileEdit]:
+def _edits_by_codex_patch(text: str) -> Iterator[FileEdit]:
     """Yields the edits of a patch of Codex; a file that is moved has one under each name."""
     edit: FileEdit | None = None  # None before the first header of a file, and after the patch
     lines: list[str] = []
@@ -108,7 +110,7 @@ def _lines_with_sign(lines: Sequence[str], sign: Literal["+", "-"]) -> tuple[str
     return tuple("\n".join(piece) for piece in pieces)
 
 
-def _by_unified_diff(text: str, path: str) -> Iterator[FileEdit]:
+def _edits_by_unified_diff(text: str, path: str) -> Iterator[FileEdit]:
     """Yields the edits of a unified diff.
 
     A hunk is as long as its header says, even if its lines look like the header of a file.

@@ -8,8 +8,8 @@ import posixpath
 import re
 
 from holdfast.measures.agent_acts.agent_action import Action
-from holdfast.measures.agent_acts.edits.path_globs import is_absolute
-from holdfast.measures.agent_acts.git.git_branches import branch_after, branch_in, leaves_branch
+from holdfast.measures.agent_acts.git.git_branches import branch_after, branch_in, may_keep_branch
+from holdfast.measures.agent_acts.path_names import is_absolute
 from holdfast.measures.turns import ToolCall
 
 _GIT_FOLDER_OPTIONS = ("--git-dir", "--work-tree")
@@ -48,7 +48,7 @@ class BranchTracker:
         if shown := branch_in(script, result):
             return "" if self._may_be_of_another and shown != self._name else shown
         has_changed = self._name != self._first
-        return "" if has_changed and leaves_branch(result) else self._name
+        return "" if has_changed and may_keep_branch(result) else self._name
 
 
 def _may_be_in_another_repository(action: Action, call: ToolCall) -> bool:

@@ -2,52 +2,43 @@
 
 For example:
 
-    git switch -c fix             -> the next commit is on `fix`
-    [main 1a2b3c4] Fix the cart   -> Git printed this after a commit on `main`
+    branch_after(["git", "switch", "-c", "fix"], "main")   ->  "fix"
+    commit_branches_in("[main 1a2b3c4] Fix the cart")      ->  ["main"]
 """
 
 import re
 from collections.abc import Sequence
 
 from holdfast.measures.agent_acts.commands.command_options import options_of
-from holdfast.measures.agent_acts.edits.path_globs import may_be_folder
+from holdfast.measures.agent_acts.path_names import may_be_folder
 
 DETACHED = "HEAD"  # in place of a name, if no branch is checked out
-# commands after which another branch may be checked out, or the branch may have another name
-_CHANGES_BRANCH = re.compile(r"\b(?:switch|checkout|branch|init|clone|bisect|worktree)\b")
-# by the command: the options whose value is the name of a new branch, and their letters
-_NEW_BRANCH = {
-    "switch": {"--create": "c", "--force-create": "C", "--orphan": ""},
-    "checkout": {"--new": "b", "--reset": "B", "--orphan": ""},  # the long names are our own
-}
-_RENAMES = ("-m", "-M", "--move")
-_REVISION = re.compile(r"[0-9a-f]{7,40}|HEAD\b.*|.*[~^@]\d*")
-_VERSION = re.compile(r"v?\d+(?:\.(?:\d+|x))+")
-_PUSH_OPTIONS = {"--push-option": "o", "--repo": "", "--receive-pack": "", "--exec": ""}
-_CURRENT = ("HEAD", "@")
 
 # --- What Git prints
 
+# "[main 1a2b3c4] Fix the cart"
 _COMMITTED = re.compile(
     r"^\[(?:detached HEAD|(?P<name>\S+)) (?:\(root-commit\) )?[0-9a-f]{7,}\]", re.MULTILINE
 )
+# "On branch main", "Switched to a new branch 'fix'"
 _CHECKED_OUT = re.compile(
     r"^(?:On branch (?P<on>\S+)|Switched to (?:a new )?branch '(?P<switched>[^'\n]+)'"
     r"|Already on '(?P<already>[^'\n]+)'|HEAD detached at )",
     re.MULTILINE,
 )
+# "   1a2b3c4..5d6e7f8  main -> main", " * [new branch]  fix -> fix"
 _PUSHED = re.compile(
     r"^[ \t]*(?:[*+!=-][ \t]+)?(?:\[[^\]\n]+\]|[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,})[ \t]+(\S+)[ \t]+->"
     r"[ \t]+(\S+)",
     re.MULTILINE,
 )
-_RESTORED = re.compile(r"^Updated \d+ paths? from ", re.MULTILINE)
+_RESTORED = re.compile(r"^Updated \d+ paths? from ", re.MULTILINE)  # after `git checkout a.py`
 _FAILED = re.compile(r"^(?:fatal|error): ", re.MULTILINE)
 # commands that print nothing but the name of the branch
 _SHOWS_BRANCH = re.compile(
     r"git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)\s*\Z"
 )
-_LISTED = re.compile(r"^\* (\S+)$", re.MULTILINE)
+_LISTED = re.compile(r"^\* (\S+)$", re.MULTILINE)  # "* main"
 _LISTS_BRANCHES = re.compile(r"git branch(?: -\w+| --list| --all)*\s*\Z")
 
 
@@ -86,12 +77,25 @@ def branch_in(script: str, output: str) -> str:
     return next((name for name in found.groupdict().values() if name), DETACHED)
 
 
-def leaves_branch(output: str) -> bool:
+def may_keep_branch(output: str) -> bool:
     """Whether a command of Git's may not have changed the branch: it failed, or restored files."""
     return _FAILED.search(output) is not None or _RESTORED.search(output) is not None
 
 
 # --- What commands do
+
+# commands after which another branch may be checked out, or the branch may have another name
+_CHANGES_BRANCH = re.compile(r"\b(?:switch|checkout|branch|init|clone|bisect|worktree)\b")
+# by the command: the options whose value is the name of a new branch, and their letters
+_NEW_BRANCH = {
+    "switch": {"--create": "c", "--force-create": "C", "--orphan": ""},
+    "checkout": {"--new": "b", "--reset": "B", "--orphan": ""},  # the long names are our own
+}
+_RENAMES = ("-m", "-M", "--move")
+_REVISION = re.compile(r"[0-9a-f]{7,40}|HEAD\b.*|.*[~^@]\d*")  # 1a2b3c4, HEAD~2
+_VERSION = re.compile(r"v?\d+(?:\.(?:\d+|x))+")  # v1.2
+_PUSH_OPTIONS = {"--push-option": "o", "--repo": "", "--receive-pack": "", "--exec": ""}
+_CURRENT = ("HEAD", "@")  # refspecs
 
 
 def may_change_branch(script: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from holdfast.measures.agent_acts.written_paths import find_path
+from holdfast.measures.agent_acts.path_names import find_path
 
 if TYPE_CHECKING:
     from tree_sitter import Node
