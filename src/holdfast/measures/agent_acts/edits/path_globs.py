@@ -133,13 +133,13 @@ def _overlap(first: str, second: str) -> bool:
         a, b = to_visit.pop()
         if a == len(first) and b == len(second):
             return True
-        one, other = first[a : a + 1], second[b : b + 1]  # "" at the end
+        left, right = first[a : a + 1], second[b : b + 1]  # "" at the end
         following = []
-        if one == "*":  # matches nothing more, or the next character of the other
-            following += [(a + 1, b)] + ([(a, b + 1)] if other else [])
-        if other == "*":
-            following += [(a, b + 1)] + ([(a + 1, b)] if one else [])
-        if one and other and (one == other or "?" in (one, other)):
+        if left == "*":  # matches nothing more, or the next character of the other
+            following += [(a + 1, b)] + ([(a, b + 1)] if right else [])
+        if right == "*":
+            following += [(a, b + 1)] + ([(a + 1, b)] if left else [])
+        if left and right and (left == right or "?" in (left, right)):
             following.append((a + 1, b + 1))
         new = [positions for positions in following if positions not in reached]
         reached.update(new)

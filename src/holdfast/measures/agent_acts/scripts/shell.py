@@ -24,7 +24,7 @@ from holdfast.measures.agent_acts.scripts.bash_syntax import (
 )
 from holdfast.measures.agent_acts.scripts.command_input import input_of, with_texts_of_files
 from holdfast.measures.agent_acts.scripts.command_output import group_output, note_written_files
-from holdfast.measures.agent_acts.scripts.command_parts import parts_of
+from holdfast.measures.agent_acts.scripts.command_parts import CommandParts, parts_of
 from holdfast.measures.agent_acts.scripts.grammar_gaps import (
     backticks_in,
     commands_without_parser,
@@ -95,12 +95,12 @@ def _read_statements(root: "Node", shell: ShellState) -> list[ShellCommand]:
             at_exit.clear()
             continue
         shell.folder = _folder_in(statement.subshells, folders)
-        found = _commands_at(node, redirections.by_command.get(node.id, []), shell)
+        run_here = _commands_at(node, redirections.by_command.get(node.id, []), shell)
         if node.id in redirections.last_in_groups:
             output = group_output(node, shell)
-            found = [replace(part, is_in_group=True, group_output=output) for part in found]
+            run_here = [replace(c, is_in_group=True, group_output=output) for c in run_here]
         collected = at_exit if text.startswith("trap ") else commands
-        collected += [_in_subshells(part, node, statement.subshells) for part in found]
+        collected += [_in_subshells(command, node, statement.subshells) for command in run_here]
         folders[statement.subshells] = shell.folder
     return commands + at_exit
 
@@ -125,8 +125,7 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     Args:
         outer: the redirections that the grammar puts around the node.
     """
-    text = shell.text(node)
-    if looped := _with_each_value(text, shell):
+    if looped := _with_each_value(shell.text(node), shell):
         return _read_nested(looped, shell.inside())
     parts = parts_of(node, outer, shell)
     if not parts.words:
@@ -137,9 +136,18 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     if words[0] == "xargs" and text_read and not any(re.match("-[Ii]", word) for word in words):
         words = [*words, *text_read.split()[:MAX_LISTED]]
     words = list(with_texts_of_files(words, text_read, shell))
+    note_aliases(words, shell)
+    _change_folder(words, shell)
+    backticks = "\n".join(backticks_in(parts.redirect_nodes, shell))
+    substituted = _read_nested(backticks, shell.inside()) if backticks else []
+    return [*substituted, *_run(_command_of(parts, words, text_read), words, shell)]
+
+
+def _command_of(parts: CommandParts, words: Sequence[str], text_read: str | None) -> ShellCommand:
+    """Returns a command as it is written, with these words in place of those of the script."""
     reading = Reading((*words, *parts.redirections))
     with_assignments = Reading((*parts.assignments, *reading.words))
-    command = ShellCommand(
+    return ShellCommand(
         (reading,),
         parts.writes,
         around=(with_assignments,) if parts.assignments else (),
@@ -147,11 +155,6 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
         redirects=parts.redirections,
         source=parts.source,
     )
-    note_aliases(words, shell)
-    _change_folder(words, shell)
-    backticks = "\n".join(backticks_in(parts.redirect_nodes, shell))
-    substituted = _read_nested(backticks, shell.inside()) if backticks else []
-    return [*substituted, *_unwrap(command, words, shell)]
 
 
 def _with_each_value(command: str, shell: ShellState) -> str | None:
@@ -173,7 +176,7 @@ def _change_folder(words: Sequence[str], shell: ShellState) -> None:
         shell.folder = posixpath.normpath(posixpath.join(shell.folder, words[1]))
 
 
-def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> list[ShellCommand]:
+def _run(command: ShellCommand, words: Sequence[str], shell: ShellState) -> list[ShellCommand]:
     """Returns a command with all its readings, or the commands of the script that it runs.
 
     Args:
