@@ -1,8 +1,7 @@
 """Finds the texts that the arguments of commands stand for, such as those of files.
 
-For example:
-
-    gh pr create --body-file body.md  -> the text that the agent wrote to body.md before
+gh pr create --body-file body.md  ->  the text that the agent wrote to body.md before
+git commit -m "$(cat msg.txt)"    ->  the text that it wrote to msg.txt
 """
 
 import re
@@ -13,8 +12,9 @@ from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.edits.file_edits import FileEdit
 from holdfast.measures.turns import ToolCall
 
-_READ = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")
-_EXPANSION = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)
+# "$(cat msg.txt)", "$(< msg.txt)"
+_READ_FILE = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")
+_EXPANSION = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)  # $MESSAGE, $(date)
 
 
 class WrittenTexts:
@@ -46,7 +46,7 @@ def text_of_argument(word: str | None, texts: WrittenTexts) -> str | None:
     """Returns the text of an argument; None if there is none, or it is an unknown expansion."""
     if word is None:
         return None
-    if read := _READ.fullmatch(word):
+    if read := _READ_FILE.fullmatch(word):
         return texts.of(read["file"])
     return None if _EXPANSION.fullmatch(word) else word
 

@@ -142,16 +142,16 @@ def assigned_values(tree: ast.Module, arguments: Sequence[str]) -> PythonValues:
 def _assignment_in(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
     """Returns the targets of an assignment, a loop or `names.append(...)`, and what they get."""
     match node:
-        case ast.Assign(targets=targets, value=value):
-            return targets, value
-        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-            return [target], node.value
-        case ast.NamedExpr(target=target, value=value) | ast.For(target=target, iter=value):
-            return [target], value
+        case ast.Assign():
+            return node.targets, node.value
+        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr():
+            return [node.target], node.value
+        case ast.For():
+            return [node.target], node.iter
         case ast.Call(
-            func=ast.Attribute(value=ast.Name() as target, attr="append" | "extend"), args=[value]
+            func=ast.Attribute(value=ast.Name() as listed, attr="append" | "extend"), args=[item]
         ):
-            return [target], value
+            return [listed], item
     return [], None
 
 
