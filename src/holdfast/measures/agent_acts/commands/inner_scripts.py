@@ -9,7 +9,7 @@ import base64
 import re
 import shlex
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -124,26 +124,30 @@ def script_of_option(program: str, words: Sequence[str]) -> str | None:
     option = _REBASE_OPTION if is_rebase else _SCRIPT_OPTIONS.get(program)
     if option is None:
         return None
-    scripts: list[str] = []
-    num_arguments = 0  # that came before the option
-    rest = deque(words[1:])
+    scripts = _values_of(option, words[1:])
+    if option.is_repeated:
+        return "\n".join(filter(None, scripts)) or None
+    return next(scripts, "") or None
+
+
+def _values_of(option: _ScriptOption, words: Sequence[str]) -> Iterator[str]:
+    """Yields the values of an option, up to where the arguments of a command itself begin."""
+    num_arguments = 0
+    rest = deque(words)
     while rest and num_arguments <= option.max_arguments and rest[0] != "--":
         word = rest.popleft()
         name, equals, value = word.partition("=")
         if re.fullmatch(option.pattern, name):
-            if not equals:
-                value = " ".join(rest) if option.takes_rest else "".join([*rest][:1])
-            scripts.append(value)
-            if not option.is_repeated:
-                break
-            if not equals and rest:
-                rest.popleft()
-        elif word in option.valued:
-            if rest:
-                rest.popleft()
+            if equals:
+                yield value
+            elif option.takes_rest:
+                yield " ".join(rest)
+            else:
+                yield rest.popleft() if rest else ""
+        elif word in option.valued and rest:
+            rest.popleft()
         elif not word.startswith(("-", "+")):
             num_arguments += 1
-    return "\n".join(filter(None, scripts)) or None
 
 
 def _script_of_shell(program: str, words: Sequence[str], from_input: str | None) -> str | None:

@@ -68,7 +68,7 @@ class ShellCommand:
         around: the readings of the shell whose script begins with this command, as in
             `bash -c 'git push'`.
         input: the text of its here-document or here-string; None without one.
-        redirects: the last of its words, from the first redirection on.
+        redirections: the last of its words, from the first redirection on.
         is_in_group: whether its files also take the output of commands before it, as in
             `(date; ls) > log`.
         group_output: the output of all of these; None if it is not known.
@@ -83,7 +83,7 @@ class ShellCommand:
     writes: tuple[str, ...] = ()
     around: tuple[Reading, ...] = ()
     input: str | None = None
-    redirects: tuple[str, ...] = ()
+    redirections: tuple[str, ...] = ()
     is_in_group: bool = False
     group_output: str | None = None
     is_elsewhere: bool = False
@@ -110,13 +110,13 @@ class ShellCommand:
     def arguments(self) -> tuple[str, ...]:
         """The words of the innermost program without redirections."""
         words = self.innermost
-        rest = words[: len(words) - len(self.redirects)]
-        return rest if words[len(rest) :] == self.redirects and rest else words
+        rest = words[: len(words) - len(self.redirections)]
+        return rest if words[len(rest) :] == self.redirections and rest else words
 
     @property
     def appends(self) -> bool:
         """Whether its output is added to a file rather than written over it."""
-        return any(word.endswith(">>") for word in self.redirects)
+        return any(word.endswith(">>") for word in self.redirections)
 
     def leaving_out(self, names: frozenset[str]) -> "ShellCommand":
         """Returns the command with readings that leave out these names as well."""

@@ -101,8 +101,8 @@ def is_bare_redirection(node: "Node") -> bool:
 
 
 @dataclass
-class Redirections:
-    """The redirections of a script.
+class RedirectNodes:
+    """The nodes of the redirections of a script.
 
     Args:
         by_command: those of each command, by the id of the command's node.
@@ -114,13 +114,13 @@ class Redirections:
     last_in_groups: set[int] = field(default_factory=set)
 
 
-def redirections_in(root: "Node", unreachable: Container[int]) -> Redirections:
-    """Returns the redirections of a script.
+def redirect_nodes_in(root: "Node", unreachable: Container[int]) -> RedirectNodes:
+    """Returns the nodes of the redirections of a script.
 
     Args:
         unreachable: the ids of the nodes that never run.
     """
-    redirections = Redirections()
+    redirects = RedirectNodes()
     nodes = [root]
     while nodes:
         node = nodes.pop()
@@ -131,13 +131,13 @@ def redirections_in(root: "Node", unreachable: Container[int]) -> Redirections:
         if command is None:
             continue
         if is_in_group:
-            redirections.last_in_groups.add(command.id)
-        of_command = redirections.by_command.setdefault(command.id, [])
+            redirects.last_in_groups.add(command.id)
+        of_command = redirects.by_command.setdefault(command.id, [])
         for child in node.children:
             if child.type.endswith("_redirect"):
                 inner = child.children if child.type == "heredoc_redirect" else ()
                 of_command += [child, *(n for n in inner if n.type == "file_redirect")]
-    return redirections
+    return redirects
 
 
 def _redirected_command(node: "Node", unreachable: Container[int]) -> tuple["Node | None", bool]:

@@ -19,7 +19,7 @@ from holdfast.measures.agent_acts.commands.shell_commands import Reading, ShellC
 from holdfast.measures.agent_acts.scripts.bash_syntax import (
     DEFINITIONS,
     parse_bash,
-    redirections_in,
+    redirect_nodes_in,
     statements_in,
 )
 from holdfast.measures.agent_acts.scripts.command_input import input_of, with_texts_of_files
@@ -84,7 +84,7 @@ def _read_statements(root: "Node", shell: ShellState) -> list[ShellCommand]:
     at_exit: list[ShellCommand] = []
     folders: dict[tuple[int, ...], str] = {(): shell.folder}  # of each subshell
     unreachable = unreachable_nodes(root, returns=shell.returns)
-    redirections = redirections_in(root, unreachable)
+    redirects = redirect_nodes_in(root, unreachable)
     for statement in statements_in(root, unreachable):
         node = statement.node
         if node.type in DEFINITIONS:
@@ -95,8 +95,8 @@ def _read_statements(root: "Node", shell: ShellState) -> list[ShellCommand]:
             at_exit.clear()
             continue
         shell.folder = _folder_in(statement.subshells, folders)
-        run_here = _commands_at(node, redirections.by_command.get(node.id, []), shell)
-        if node.id in redirections.last_in_groups:
+        run_here = _commands_at(node, redirects.by_command.get(node.id, []), shell)
+        if node.id in redirects.last_in_groups:
             output = group_output(node, shell)
             run_here = [replace(c, is_in_group=True, group_output=output) for c in run_here]
         collected = at_exit if text.startswith("trap ") else commands
@@ -152,7 +152,7 @@ def _command_of(parts: CommandParts, words: Sequence[str], text_read: str | None
         parts.writes,
         around=(with_assignments,) if parts.assignments else (),
         input=text_read,
-        redirects=parts.redirections,
+        redirections=parts.redirections,
         source=parts.source,
     )
 
