@@ -105,41 +105,54 @@ def _arguments_after(script: str, words: Sequence[str]) -> Sequence[str] | None:
     return words[words.index(script) + 2 :]
 
 
-# --- Scripts that a command runs by a name, or from a program in another language
+# --- Programs in another language
 
 
-def script_by_name(
-    command: ShellCommand, words: Sequence[str], shell: ShellState
-) -> tuple[NestedScript, ShellCommand]:
-    """Returns the script that a command runs by a name, or from its program in another language.
+@dataclass(frozen=True)
+class RunProgram:
+    """A program in Python, JavaScript or the like that a command runs, and its arguments."""
 
-    Also returns the command with the edits of that program, whose files the shell then knows.
+    effects: ProgramEffects
+    arguments: Sequence[str]
+
+
+def program_run_by(command: ShellCommand, shell: ShellState) -> RunProgram:
+    """Returns the program that a command runs; one without effects for any other command."""
+    words = command.arguments
+    if file := file_run_by(words):
+        return RunProgram(read_program(words[:1], shell.read_file(file)), ())
+    return RunProgram(read_program(words, command.input), words[1:])
+
+
+def with_edits_of(program: RunProgram, command: ShellCommand, shell: ShellState) -> ShellCommand:
+    """Returns a command with the edits of its program, whose files the shell then knows."""
+    if any(runs_elsewhere(reading.words) for reading in command.readings):
+        return command
+    for edit in program.effects.edits:
+        is_known = edit.is_shown and edit.is_whole
+        shell.write_file(edit.path, "\n".join(edit.added) if is_known else None)
+    return replace(command, edits=tuple(program.effects.edits))
+
+
+# --- Scripts that a program or a name stands for
+
+
+def script_behind(
+    command: ShellCommand, words: Sequence[str], program: RunProgram, shell: ShellState
+) -> NestedScript:
+    """Returns the script that the program of a command runs, or that its name stands for.
 
     Args:
         words: of the command, without redirections.
     """
-    program, arguments = _program_of(command, shell)
-    if not any(runs_elsewhere(reading.words) for reading in command.readings):
-        command = replace(command, edits=tuple(program.edits))
-        for edit in program.edits:
-            is_known = edit.is_shown and edit.is_whole
-            shell.write_file(edit.path, "\n".join(edit.added) if is_known else None)
     is_same_shell = words[0] in _SOURCING
-    text = "\n".join(program.scripts) or _script_of_name(command, shell)
+    text = "\n".join(program.effects.scripts) or _script_of_name(command, shell)
     state = shell.inside(
-        arguments,
+        program.arguments,
         is_new=not is_same_shell,
         returns=is_same_shell or words[0] in _RETURNING_SHELLS,
     )
-    return NestedScript(text, state, is_same_shell), command
-
-
-def _program_of(command: ShellCommand, shell: ShellState) -> tuple[ProgramEffects, Sequence[str]]:
-    """Returns the Python or JavaScript program that a command runs, and the command's arguments."""
-    words = command.arguments
-    if file := file_run_by(words):
-        return read_program(words[:1], shell.read_file(file)), ()
-    return read_program(words, command.input), words[1:]
+    return NestedScript(text, state, is_same_shell)
 
 
 def _script_of_name(command: ShellCommand, shell: ShellState) -> str | None:

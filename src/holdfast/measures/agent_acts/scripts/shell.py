@@ -31,8 +31,10 @@ from holdfast.measures.agent_acts.scripts.grammar_gaps import (
     with_here_strings,
 )
 from holdfast.measures.agent_acts.scripts.nested_scripts import (
-    script_by_name,
+    program_run_by,
+    script_behind,
     script_in_command,
+    with_edits_of,
     with_nested_commands,
 )
 from holdfast.measures.agent_acts.scripts.shell_definitions import MAX_LISTED, define, note_aliases
@@ -185,7 +187,9 @@ def _run(command: ShellCommand, words: Sequence[str], shell: ShellState) -> list
     command = replace(command, readings=readings_of(command.readings[0]))
     script = script_in_command(command, words, shell)
     if script is None:
-        script, command = script_by_name(command, words, shell)
+        program = program_run_by(command, shell)
+        command = with_edits_of(program, command, shell)
+        script = script_behind(command, words, program, shell)
     nested = _read_nested(script.text, script.state)
     if words[0] in _SAME_SHELL:
         shell.take_over(script.state)
