@@ -69,15 +69,9 @@ def _stage(git: GitCommand, listed: list[str] | None, files: StagedFiles) -> Non
     Args:
         listed: the paths in the file of `--pathspec-from-file`; None if they are not known.
     """
-    if git.flags & _STAGES_NOTHING:
+    if _stages_nothing(git):
         return
-    if git.name == "update-index" and git.flags - _UPDATES_INDEX:  # such as --assume-unchanged
-        return
-    operands = [*git.paths, *(listed or ())]
-    if git.name == "update-index" and (info := git.options.last("--cacheinfo")):
-        operands.append(info.rpartition(",")[2])
-    if not operands and git.name in ("add", "stage") and git.flags & _ALL_CHANGES:
-        operands = ["."]
+    operands = _operands_to_stage(git, listed)
     if listed is None and git.name != "update-index":
         files.has_more = True
     target = operands.pop() if git.name == "mv" and operands else None
@@ -99,6 +93,22 @@ def _stage(git: GitCommand, listed: list[str] | None, files: StagedFiles) -> Non
         files.stage(path, is_removed=removes or path in files.deleted)
     if target is not None:
         files.stage(target)
+
+
+def _stages_nothing(git: GitCommand) -> bool:
+    if git.name == "update-index" and git.flags - _UPDATES_INDEX:  # such as --assume-unchanged
+        return True
+    return bool(git.flags & _STAGES_NOTHING)
+
+
+def _operands_to_stage(git: GitCommand, listed: list[str] | None) -> list[str]:
+    """Returns the paths that a command stages: "." for `git add --all`."""
+    operands = [*git.paths, *(listed or ())]
+    if git.name == "update-index" and (info := git.options.last("--cacheinfo")):
+        operands.append(info.rpartition(",")[2])
+    if not operands and git.name in ("add", "stage") and git.flags & _ALL_CHANGES:
+        operands = ["."]
+    return operands
 
 
 def _reset(git: GitCommand, files: StagedFiles) -> None:
