@@ -77,8 +77,16 @@ UV_RUN = Wrapper(
 _NPX_LIKE = Wrapper(("-p", "--package", "-w", "--workspace"), has_version=True)
 _AFTER_DASHES = Wrapper(marks=DASHES, needs_mark=True)
 _IN_NIX = Wrapper(marks=("-c", "--command"), needs_mark=True)
-# by the name of the program and its subcommands
-WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
+# programs without options that take a value
+_WITHOUT_OPTIONS = (
+    "nohup setsid command builtin chronic unbuffer caffeinate busybox . source coproc cross-env"
+    " entr flatpak-spawn corepack winpty proxychains proxychains4 firejail dbus-run-session"
+    " torsocks lima arch"
+).split()
+
+_Table = Mapping[tuple[str, ...], Wrapper]  # by the name of the program and its subcommands
+# programs that start another here: as another user, for a time, again and again
+_STARTERS: _Table = {
     ("sudo",): Wrapper(SUDO_VALUED),
     ("doas",): Wrapper(("-u", "-C")),
     ("env",): Wrapper(("-u", "-C", "--unset", "--chdir")),
@@ -104,11 +112,7 @@ WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("chroot",): Wrapper((), 1),
     ("taskset",): Wrapper((), 1),
     ("exec",): Wrapper(("-a",)),
-    **{(name,): Wrapper() for name in ("nohup", "setsid", "command", "builtin", "chronic")},
-    **{(name,): Wrapper() for name in ("unbuffer", "caffeinate", "busybox", ".", "source")},
-    **{(name,): Wrapper() for name in ("coproc", "cross-env", "entr", "flatpak-spawn")},
-    **{(name,): Wrapper() for name in ("corepack", "winpty", "proxychains", "proxychains4")},
-    **{(name,): Wrapper() for name in ("firejail", "dbus-run-session", "torsocks", "lima", "arch")},
+    **{(name,): Wrapper() for name in _WITHOUT_OPTIONS},
     **{(name,): Wrapper((), 1) for name in ("faketime", "envchain", "su-exec")},
     ("bwrap",): Wrapper(
         (
@@ -143,7 +147,9 @@ WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{names: Wrapper() for names in (("mr", "run"), ("meta", "exec"), ("dagger", "run"))},
     **{(name, "exec"): _AFTER_DASHES for name in ("lerna", "nx", "chamber")},
     ("jj", "util", "exec"): _AFTER_DASHES,
-    # other environments
+}
+# programs that run another in a container, a pod, a machine or a shell of its own
+_ENVIRONMENTS: _Table = {
     **{
         (name, "exec"): _CONTAINER_EXEC
         for name in ("docker", "podman", "nerdctl", "docker-compose")
@@ -174,7 +180,9 @@ WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("toolbox", "run"): Wrapper(("-c", "--container", "-d", "--distro", "-r", "--release")),
     **{names: _AFTER_DASHES for names in (("colima", "ssh"), ("distrobox", "enter"))},
     ("railway", "run"): Wrapper(("-s", "--service", "-e", "--environment")),
-    # the environments of projects
+}
+# programs that run another with the packages or the secrets of a project
+_PROJECTS: _Table = {
     ("uv", "run"): UV_RUN,
     ("uv", "tool", "run"): UV_RUN,
     ("uvx",): UV_RUN,
@@ -199,3 +207,4 @@ WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("nix", "develop"): _IN_NIX,
     ("nix", "shell"): _IN_NIX,
 }
+WRAPPERS: _Table = {**_STARTERS, **_ENVIRONMENTS, **_PROJECTS}
