@@ -37,8 +37,9 @@ _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the sa
 
 
 def actions_of(calls: Sequence[ToolCall], earlier: Sequence[ToolCall] = ()) -> Iterator[Action]:
-    """Yields every shell command, also those within other commands and in scripts that the agent
-    wrote before it ran them, and every other call.
+    """Yields every shell command and every other call, in order.
+
+    Also the commands within other commands, and in scripts that the agent wrote before it ran them.
 
     Args:
         earlier: the calls before these, which may have written the scripts.

@@ -81,8 +81,9 @@ class Action:
         return ""
 
     def _push_with_branches(self) -> Iterator[Reading]:
-        """Yields `git push origin main` for a `git push` that leaves the branch to Git, if the
-        output or the log names it.
+        """Yields `git push origin main` for a `git push` that leaves the branch to Git.
+
+        The branch is the one that the output or the log names.
         """
         words = self.command.arguments
         if not (self.is_shell and pushes_current_branch(words)):

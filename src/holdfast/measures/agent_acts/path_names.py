@@ -24,8 +24,9 @@ def is_absolute(path: str) -> bool:
 
 
 def may_be_folder(path: str) -> bool:
-    """Whether a path may be that of a folder, by its name: `src`, `v1.2` or `src/`, but not
-    `Makefile` or `a.py`.
+    """Whether a path may be that of a folder, by its name.
+
+    `src`, `v1.2` and `src/` may be; `Makefile` and `a.py` may not.
     """
     name = path.rpartition("/")[2]
     return not name or (not is_pattern(path) and not _FILE_NAME.fullmatch(name))

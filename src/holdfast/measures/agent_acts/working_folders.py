@@ -60,8 +60,9 @@ def _folder_after(folder: str, operands: Sequence[str]) -> str:
 
 
 def base_of(call: ToolCall) -> str:
-    """Returns the folder from which a session gives the paths of files at a call: the one that it
-    began in, or the worktree or the other folder that it went to; "" if that is not known.
+    """Returns the folder from which a session gives the paths of files at a call; "" if unknown.
+
+    It is the one that the session began in, or the worktree or other folder that it went to.
     """
     folder = call.folder if call.folder.startswith("/") else ""
     if worktree := _WORKTREE.match(folder):

@@ -85,8 +85,9 @@ def _unwrap(reading: Reading) -> Reading | None:
 
 
 def _without_wrapper_options(reading: Reading, inner: Reading) -> Reading | None:
-    """Returns a wrapped command without the options of its wrapper, as `uv run pytest` for
-    `uv run --frozen pytest`; None if it has none.
+    """Returns a wrapped command without its wrapper's options; None if it has none.
+
+    `uv run --frozen pytest` -> `uv run pytest`
     """
     words = wrapper_without_options(reading.words)
     if words is None or (*words, *inner.words) == reading.words:

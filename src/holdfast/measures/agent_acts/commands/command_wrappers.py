@@ -114,8 +114,10 @@ def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
 
 
 def _after_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
-    """Returns the words after the options and arguments of a wrapper, and after the program that
-    an option names: `npm test` for `docker run --entrypoint npm node test`.
+    """Returns the words after the options and arguments of a wrapper.
+
+    A program that an option names comes first: `docker run --entrypoint npm node test` runs
+    `npm test`.
     """
     if wrapper.needs_mark:
         marks = [number for number, word in enumerate(words) if word in wrapper.marks]
@@ -164,15 +166,17 @@ def wrapper_without_options(words: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def runs_elsewhere(words: Sequence[str]) -> bool:
-    """Whether the program of a command runs others with another file system: in a container, a pod,
-    a machine or on a host.
+    """Whether the program of a command runs others with another file system.
+
+    That is so in a container, a pod, a machine or on a host.
     """
     return bool(words) and words[0].rpartition("/")[2] in _ELSEWHERE
 
 
 def wrappers_in(text: str) -> list[str]:
-    """Returns the wrappers that a text names by a program and its subcommand, such as `uv run`, and
-    those of one word that code in backticks begins with, such as `npx`.
+    """Returns the wrappers that a text of a rule names, such as `uv run`.
+
+    A wrapper of one word, such as `npx`, counts where code in backticks begins with it.
     """
     codes = [code.split() for code in re.findall("`([^`]+)`", text)]
     programs = {code[0] for code in codes if code}

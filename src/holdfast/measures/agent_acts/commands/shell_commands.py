@@ -169,8 +169,10 @@ def _exclusions_in(pattern: str) -> tuple[_Exclusion, ...]:
 
 
 def _closing_parenthesis(pattern: str, start: int) -> int:
-    """Returns the position of the parenthesis that closes the group whose inside begins here; the
-    end if none does.
+    """Returns the position of the parenthesis that closes a group; the end if none does.
+
+    Args:
+        start: the position after its opening parenthesis.
     """
     depth = 1
     for sign in _PARENTHESIS_OR_LITERAL.finditer(pattern, start):

@@ -51,8 +51,10 @@ def make_script(names: Sequence[str], text: str, variables: Mapping[str, str]) -
 
 
 def just_script(words: Sequence[str], text: str) -> str | None:
-    """Returns the script of a recipe of a justfile: the first word, whose arguments follow, or else
-    the first recipe.
+    """Returns the script of a recipe of a justfile; without any, of the first.
+
+    Args:
+        words: the recipe and its arguments.
     """
     recipes = _recipes_of_justfile(text)
     return _script_for(words[:1] or [next(iter(recipes), "")], recipes)

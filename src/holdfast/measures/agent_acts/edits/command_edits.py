@@ -45,8 +45,9 @@ def edits_by_command(command: ShellCommand) -> list[FileEdit]:
 
 
 def _edits_by_patch_program(words: Sequence[str], from_input: str | None) -> list[FileEdit]:
-    """Returns the edits of `patch`, `git apply` or `apply_patch`, whose patch is in the input or in
-    an argument.
+    """Returns the edits of `patch`, `git apply` or `apply_patch`.
+
+    The patch is in the input or in an argument.
     """
     if not _ONLY_CHECKS.isdisjoint(words):
         return []
@@ -126,8 +127,9 @@ def _may_be_folder(path: str, words: Sequence[str]) -> bool:
 
 
 def _takes_back(words: Sequence[str]) -> bool:
-    """Whether a command of Git undoes changes of files that were not committed, and takes no file
-    from another commit.
+    """Whether a command of Git undoes changes that were not committed.
+
+    One that takes files from another commit does not.
     """
     if words[:2] == ("git", "restore"):
         return not any(re.match("-s|--source", word) for word in words)

@@ -134,8 +134,9 @@ _VALUED_PARAMETERS = (
 
 
 def _files_of_cmdlet(words: Sequence[str], parameters: Sequence[str]) -> list[str]:
-    """Returns the files that a cmdlet changes: the values of these parameters or, without them, its
-    first operand.
+    """Returns the files that a cmdlet changes.
+
+    They are the values of these parameters or, without them, its first operand.
     """
     named = [value for name, value in pairwise(words) if name.lower() in parameters]
     operands = [

@@ -23,8 +23,9 @@ _NOT_COMMITTED = re.compile(
 
 
 def is_commit(action: Action) -> bool:
-    """Whether an action is a commit that did not fail, by the command or by a tool such as
-    `git_commit`.
+    """Whether an action is a commit that did not fail.
+
+    It may be the command, or a tool such as `git_commit`.
     """
     if _NOT_COMMITTED.search(action.result) and not _COMMITTED.search(action.result):
         return False

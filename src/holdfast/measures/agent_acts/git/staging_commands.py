@@ -112,8 +112,9 @@ def _operands_to_stage(git: GitCommand, listed: list[str] | None) -> list[str]:
 
 
 def _reset(git: GitCommand, files: StagedFiles) -> None:
-    """Applies `git reset REVISION -- PATH`, which unstages the path, or stages it as it was in an
-    earlier commit; without a path, it unstages everything.
+    """Applies `git reset REVISION -- PATH`, which unstages the path.
+
+    With an earlier commit, it stages the path as it was there; without a path, it unstages all.
     """
     if "--soft" in git.flags:
         files.has_more = True  # stages the files of the commits that it undoes
@@ -175,8 +176,9 @@ def _stash(git: GitCommand, files: StagedFiles) -> None:
 
 
 def _check_out(git: GitCommand, files: StagedFiles) -> None:
-    """Applies `git checkout REVISION -- PATH`, which stages the path, or undoes its changes if the
-    revision is the last commit; without a revision, it keeps what is staged.
+    """Applies `git checkout REVISION -- PATH`, which stages the path as it was in the revision.
+
+    If the revision is the last commit, it undoes changes; without one, it keeps what is staged.
     """
     operands = git.operands
     has_revision = bool(operands) and not _is_known_path(operands[0], git, files)
@@ -197,8 +199,9 @@ def _check_out(git: GitCommand, files: StagedFiles) -> None:
 
 
 def _change_branch(git: GitCommand, files: StagedFiles) -> None:
-    """Applies `git switch`, `git checkout` or `git branch`: takes note of a branch that is created,
-    and of changes that `--force` undoes.
+    """Applies `git switch`, `git checkout` or `git branch`.
+
+    These may create a branch, and with `--force` undo all changes.
     """
     if git.name != "branch" and not _DISCARDS.isdisjoint(git.flags):
         _unstage((), git, files)

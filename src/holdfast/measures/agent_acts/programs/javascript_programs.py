@@ -32,8 +32,9 @@ _EXIT_STATEMENT = re.compile(r"(?:\A|[;}])\s*process\.exit\(")
 
 
 def _without_unreachable(code: str) -> str:
-    """Returns a program up to the first `process.exit()` outside of functions and branches; all of
-    it if a function follows, as that may be called before.
+    """Returns a program up to the first `process.exit()` outside of functions and branches.
+
+    All of it if a function follows, as that may be called before.
     """
     plain = _LITERAL.sub(lambda text: re.sub("[{};]", " ", text[0]), code)
     depth = position = 0

@@ -39,8 +39,9 @@ def is_python(program: str) -> bool:
 
 
 def file_run_by(words: Sequence[str]) -> str:
-    """Returns the file of a program that an interpreter runs; "" if its text is an argument, or the
-    input, as of `python - a.txt`.
+    """Returns the file of a program that an interpreter runs.
+
+    "" if its text is an argument, or the input, as of `python - a.txt`.
     """
     program, *arguments = words
     is_known = is_python(program) or program in _JAVASCRIPT or program in _OTHER_CODE_OPTIONS

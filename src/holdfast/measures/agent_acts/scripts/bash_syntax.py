@@ -64,8 +64,9 @@ def statements_in(root: "Node", unreachable: Container[int]) -> list[Statement]:
 
 
 def _effect_position(node: "Node") -> int:
-    """Returns the byte at which a statement takes effect: its end, or of a loop, where its body
-    begins, as the variable has its values there.
+    """Returns the byte at which a statement takes effect, which is its end.
+
+    A loop takes effect where its body begins, as the variable has its values there.
     """
     body = node.child_by_field_name("body") if node.type == "for_statement" else None
     return node.end_byte if body is None else body.start_byte

@@ -32,8 +32,9 @@ _JOINED_INPUT_OPTION = re.compile(r"(?P<option>-[a-zA-Z]*F)(?P<file>-|/dev/stdin
 
 
 def input_of(node: "Node", command: CommandParts, shell: ShellState) -> str | None:
-    """Returns the text that a command reads: of a here-document, a pipe, a file, or a patch that it
-    names; None if it is not known.
+    """Returns the text that a command reads; None if it is not known.
+
+    It is that of a here-document, a pipe, a file, or a patch that the command names.
     """
     words = command.words
     text = first_document(command.redirect_nodes, shell)
@@ -83,8 +84,9 @@ def _source_of_pipe(node: "Node") -> "Node | None":
 def with_texts_of_files(
     words: Sequence[str], from_input: str | None, shell: ShellState
 ) -> Iterator[str]:
-    """Yields the words of a command, with texts in place of the files that options such as
-    `git commit -F` name, as far as these are known.
+    """Yields the words of a command, with the texts of files in place of their names.
+
+    Options such as `git commit -F` name the files; those that are not known stay.
 
     Args:
         from_input: the text of the command's input.

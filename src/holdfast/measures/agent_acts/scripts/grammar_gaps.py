@@ -26,9 +26,7 @@ _KEYWORDS = ("then", "do", "else", "!")  # before a command
 
 
 def with_here_strings(script: str) -> str:
-    """Returns a script with here-strings in place of the here-documents of each line that begins
-    more than one.
-    """
+    """Returns a script with here-strings where a line begins several here-documents."""
     if "<<" not in script:
         return script
     unread = script.split("\n")

@@ -156,8 +156,9 @@ def script_behind(
 
 
 def _script_of_name(command: ShellCommand, shell: ShellState) -> str | None:
-    """Returns the script behind an alias of Git, a target whose file is known, or a file that was
-    written before; None for other commands.
+    """Returns the script that the name of a command stands for; None for other commands.
+
+    It is that of an alias of Git, of a target, or of a file that was written before.
     """
     for reading in command.readings:
         if script := script_of_alias(reading.words, shell.git_aliases):
@@ -210,8 +211,9 @@ def _interpreter_of(text: str) -> str:
 def with_nested_commands(
     command: ShellCommand, script: NestedScript, nested: Sequence[ShellCommand]
 ) -> list[ShellCommand]:
-    """Returns the commands of the script that a command runs, of which the first stands for the
-    command too; the command itself if there are none.
+    """Returns the commands of the script that a command runs; if there are none, the command.
+
+    The first of them stands for the command too.
     """
     programs = command.readings if nested else command.readings[:-1]
     is_elsewhere = any(runs_elsewhere(reading.words) for reading in programs)

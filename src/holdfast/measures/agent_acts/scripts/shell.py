@@ -160,8 +160,9 @@ def _command_of(parts: CommandParts, words: Sequence[str], text_read: str | None
 
 
 def _with_each_value(command: str, shell: ShellState) -> str | None:
-    """Returns a script that runs each value of a list, for a command that begins with the list:
-    `git push; git pull` for `$c` in `for c in "git push" "git pull"; do $c; done`.
+    """Returns a script that runs each value of the list that a command begins with.
+
+    `git push; git pull` for `$c` in `for c in "git push" "git pull"; do $c; done`
 
     None for other commands, and for values that are single words.
     """
