@@ -15,13 +15,12 @@ from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.agent_tools import MESSAGES, first_text, normalised_fields
 from holdfast.measures.agent_acts.commands.command_options import ParsedOptions, options_of
 from holdfast.measures.agent_acts.git.commit_actions import calls_since_commit, is_commit
-from holdfast.measures.agent_acts.git.git_commands import ASKS_FOR_EACH_CHANGE
-from holdfast.measures.agent_acts.git.pathspecs import (
+from holdfast.measures.agent_acts.git.git_commands import (
+    ASKS_FOR_EACH_CHANGE,
     folder_of,
     listed_paths,
-    names_everything,
-    operands_in,
 )
+from holdfast.measures.agent_acts.git.pathspecs import names_everything, operands_in
 from holdfast.measures.agent_acts.git.staged_files import StagedFiles
 from holdfast.measures.agent_acts.git.staging_commands import apply_action
 from holdfast.measures.agent_acts.written_texts import WrittenTexts, text_of_argument, text_of_file

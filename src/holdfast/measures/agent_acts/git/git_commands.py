@@ -5,12 +5,14 @@ cd app && git -C lib restore --staged a.py
    ["app/lib/a.py"]
 """
 
+import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.commands.command_options import ParsedOptions, options_of
-from holdfast.measures.agent_acts.git.pathspecs import folder_of, operands_in
+from holdfast.measures.agent_acts.git.pathspecs import operands_in
+from holdfast.measures.agent_acts.written_texts import WrittenTexts
 
 # flags of the commands that stage files, and their letters
 _FLAGS = {
@@ -83,3 +85,28 @@ def git_command_of(action: Action) -> GitCommand | None:
     name, *rest = words[1:]
     valued = _VALUED_OPTIONS_OF_STASH if name == "stash" else _VALUED_OPTIONS
     return GitCommand(name, rest, folder_of(action), options_of(rest, valued, _FLAGS))
+
+
+def listed_paths(options: ParsedOptions, action: Action, texts: WrittenTexts) -> list[str] | None:
+    """Returns the paths in the file of `--pathspec-from-file`.
+
+    [] without this option, and None if the log does not show them.
+    """
+    file = options.last("--pathspec-from-file")
+    if file is None:
+        return []
+    text = action.command.input if file in ("-", "/dev/stdin") else texts.of(file)
+    if text is None:
+        return None
+    separator = "\0" if "--pathspec-file-nul" in options.flags else "\n"
+    return [path.strip('"') for path in text.split(separator) if path.strip()]
+
+
+def folder_of(action: Action) -> str:
+    """Returns the folder that a command of Git runs in, as far as `cd` and `git -C` tell it."""
+    for reading in action.command.readings:
+        words = reading.words
+        has_folder = words[:2] == ("git", "-C") and len(words) > 2
+        if has_folder and not words[2].startswith(("/", "~", "$")):
+            return posixpath.join(action.folder, words[2])
+    return action.folder

@@ -1,10 +1,8 @@
 """The paths that commands of Git take, as their manuals define pathspecs.
 
-For example:
-
-    :!docs  ->  all files but those in docs
-    :/a.py  ->  a.py in the top folder
-    *.lock  ->  the files that the pattern matches
+operands_in("app", ["a.py", ":/b.py"])    ->  ("app/a.py", "b.py")
+is_in("app/poetry.lock", "*.lock")        ->  True
+names_everything([":!docs"])              ->  True, as it leaves out docs only
 """
 
 import fnmatch
@@ -12,11 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 
-from holdfast.measures.agent_acts.agent_action import Action
-from holdfast.measures.agent_acts.commands.command_options import ParsedOptions
-from holdfast.measures.agent_acts.written_texts import WrittenTexts
-
-EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))
+EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))  # pathspecs of all files
 EXCLUDED = re.compile(r":(?:[!^]|\(exclude\))/?")  # a pathspec that leaves out files
 _MAGIC = re.compile(r":(?:\([\w,]*\)|/)")  # in front of a path, as in `:(glob)*.lock`
 
@@ -26,34 +20,6 @@ def names_everything(paths: Iterable[str]) -> bool:
     paths = list(paths)
     only_excludes = bool(paths) and all(map(EXCLUDED.match, paths))
     return only_excludes or not EVERYTHING.isdisjoint(paths)
-
-
-def listed_paths(options: ParsedOptions, action: Action, texts: WrittenTexts) -> list[str] | None:
-    """Returns the paths in the file of `--pathspec-from-file`.
-
-    [] without this option, and None if the log does not show them.
-    """
-    file = options.last("--pathspec-from-file")
-    if file is None:
-        return []
-    text = action.command.input if file in ("-", "/dev/stdin") else texts.of(file)
-    if text is None:
-        return None
-    separator = "\0" if "--pathspec-file-nul" in options.flags else "\n"
-    return [path.strip('"') for path in text.split(separator) if path.strip()]
-
-
-def folder_of(action: Action) -> str:
-    """Returns the folder that a command of Git runs in, as far as `cd` and `git -C` tell it."""
-    for reading in action.command.readings:
-        words = reading.words
-        if (
-            words[:2] == ("git", "-C")
-            and len(words) > 2
-            and not words[2].startswith(("/", "~", "$"))
-        ):
-            return posixpath.join(action.folder, words[2])
-    return action.folder
 
 
 def operands_in(folder: str, operands: Iterable[str]) -> tuple[str, ...]:

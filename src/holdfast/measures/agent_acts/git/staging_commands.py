@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from holdfast.measures.agent_acts.agent_action import Action
-from holdfast.measures.agent_acts.git.git_commands import GitCommand, git_command_of
-from holdfast.measures.agent_acts.git.pathspecs import EVERYTHING, listed_paths
+from holdfast.measures.agent_acts.git.git_commands import GitCommand, git_command_of, listed_paths
+from holdfast.measures.agent_acts.git.pathspecs import EVERYTHING
 from holdfast.measures.agent_acts.git.staged_files import StagedFiles
 from holdfast.measures.agent_acts.path_names import may_be_folder
 from holdfast.measures.agent_acts.written_texts import WrittenTexts
