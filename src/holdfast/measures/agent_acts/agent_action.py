@@ -1,9 +1,11 @@
 """One thing that a coding agent did: a shell command that it ran, or another tool that it called.
 
-ToolCall("Bash", {"command": "sudo git push"})
--> Action(`sudo git push`, edits=(), position=0), which matches the pattern "git push"
-ToolCall("Write", {"file_path": "a.py", "content": "x = 1"})
--> Action(`Write`, edits=(FileEdit("a.py", ("x = 1",), is_whole=True),), position=0)
+For example:
+
+    ToolCall("Bash", {"command": "sudo git push"})
+    -> Action(`sudo git push`, edits=(), position=0), which matches the pattern "git push"
+    ToolCall("Write", {"file_path": "a.py", "content": "x = 1"})
+    -> Action(`Write`, edits=(FileEdit("a.py", ("x = 1",), is_whole=True),), position=0)
 """
 
 import re

@@ -1,8 +1,10 @@
 """Tells from its name whether a path is absolute, a folder or a pattern, and finds written files.
 
-is_absolute("~/a.py"), is_absolute("a.py")            ->  True, False
-may_be_folder("src"), may_be_folder("Makefile")       ->  True, False
-find_path("s.sh", {"/home/me/app/s.sh": "git push"})  ->  "/home/me/app/s.sh"
+For example:
+
+    is_absolute("~/a.py"), is_absolute("a.py")            ->  True, False
+    may_be_folder("src"), may_be_folder("Makefile")       ->  True, False
+    find_path("s.sh", {"/home/me/app/s.sh": "git push"})  ->  "/home/me/app/s.sh"
 """
 
 import posixpath

@@ -1,7 +1,9 @@
 """The texts of files that calls wrote, for the scripts that run these files.
 
-Write("s.sh", "git push"), then Bash("bash s.sh")           ->  s.sh: "git push"
-Write("Makefile", "all:\\n\\tgit push"), then Bash("make")    ->  Makefile: "all:\\n\\tgit push"
+For example:
+
+    Write("s.sh", "git push"), then Bash("bash s.sh")           ->  s.sh: "git push"
+    Write("Makefile", "all:\\n\\tgit push"), then Bash("make")    ->  Makefile: "all:\\n\\tgit push"
 """
 
 import posixpath

@@ -1,7 +1,9 @@
 """Joins the lines that an agent types into an open shell, call by call.
 
-write_stdin("git pu"), write_stdin("sh\\n")   ->  the script "git push\\n", by the second call
-Bash("python"), write_stdin("import os\\n")   ->  no script: Python reads what is typed
+For example:
+
+    write_stdin("git pu"), write_stdin("sh\\n")   ->  the script "git push\\n", by the second call
+    Bash("python"), write_stdin("import os\\n")   ->  no script: Python reads what is typed
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 """The folders that the commands of a script run in, and the paths of files from there.
 
-cd app; rm a.py; (cd lib; rm b.py); rm c.py  ->  app/a.py, app/lib/b.py, app/c.py
+For example:
+
+    cd app; rm a.py; (cd lib; rm b.py); rm c.py  ->  app/a.py, app/lib/b.py, app/c.py
 """
 
 import posixpath

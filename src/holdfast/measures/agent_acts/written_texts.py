@@ -1,7 +1,9 @@
 """Finds the texts that the arguments of commands stand for, such as those of files.
 
-gh pr create --body-file body.md  ->  the text that the agent wrote to body.md before
-git commit -m "$(cat msg.txt)"    ->  the text that it wrote to msg.txt
+For example:
+
+    gh pr create --body-file body.md  ->  the text that the agent wrote to body.md before
+    git commit -m "$(cat msg.txt)"    ->  the text that it wrote to msg.txt
 """
 
 import re

@@ -1,7 +1,9 @@
 """Reads the options of a command line.
 
-options_of(["-am", "fix", "a.py"], {"--message": "m"}, {"--all": "a"})
--> ParsedOptions(values={"--message": ["fix"]}, flags={"--all"}, rest=("a.py",))
+For example:
+
+    options_of(["-am", "fix", "a.py"], {"--message": "m"}, {"--all": "a"})
+    -> ParsedOptions(values={"--message": ["fix"]}, flags={"--all"}, rest=("a.py",))
 """
 
 from collections import deque

@@ -1,7 +1,9 @@
 """The ways to read a command: without its wrappers, its folders and its options.
 
-sudo git -C app push  ->  `sudo git -C app push`, `git -C app push`, `git push`
-uv run --frozen x.py  ->  `uv run --frozen x.py`, `uv run x.py`, `x.py`
+For example:
+
+    sudo git -C app push  ->  `sudo git -C app push`, `git -C app push`, `git push`
+    uv run --frozen x.py  ->  `uv run --frozen x.py`, `uv run x.py`, `x.py`
 """
 
 from collections.abc import Mapping

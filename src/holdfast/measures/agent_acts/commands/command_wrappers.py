@@ -1,8 +1,10 @@
 """Finds the command in the arguments of another, here or in another environment.
 
-timeout 60 git push               ->  git push
-docker exec web git push          ->  git push
-python -m pytest tests            ->  pytest tests
+For example:
+
+    timeout 60 git push               ->  git push
+    docker exec web git push          ->  git push
+    python -m pytest tests            ->  pytest tests
 """
 
 import re

@@ -1,9 +1,11 @@
 """Other ways to write a command that do the same, or a part of it, which rules may name it by.
 
-npm run test       ->  `npm test`
-make -j 8 lint all ->  `make lint`, `make all`
-rm -f -r build     ->  `rm -rf build`, `rm --recursive --force build`
-ri dist            ->  `Remove-Item dist`
+For example:
+
+    npm run test       ->  `npm test`
+    make -j 8 lint all ->  `make lint`, `make all`
+    rm -f -r build     ->  `rm -rf build`, `rm --recursive --force build`
+    ri dist            ->  `Remove-Item dist`
 """
 
 from holdfast.measures.agent_acts.commands.option_forms import option_forms

@@ -1,7 +1,9 @@
 """Reads the commands and the files of the program `find`.
 
-find src -name "*.pyc" -exec rm {} +  ->  the command `rm src/*.pyc`
-find src -name "*.pyc" -delete        ->  the files `src/*.pyc`
+For example:
+
+    find src -name "*.pyc" -exec rm {} +  ->  the command `rm src/*.pyc`
+    find src -name "*.pyc" -delete        ->  the files `src/*.pyc`
 """
 
 from collections.abc import Sequence

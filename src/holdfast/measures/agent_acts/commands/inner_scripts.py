@@ -1,8 +1,10 @@
 """The scripts that programs run: in an argument, in an option, or in their input.
 
-bash -c "git push"      ->  git push
-ssh host 'ls; rm a'     ->  ls; rm a
-sudo -s <<< "rm a"      ->  rm a
+For example:
+
+    bash -c "git push"      ->  git push
+    ssh host 'ls; rm a'     ->  ls; rm a
+    sudo -s <<< "rm a"      ->  rm a
 """
 
 import base64

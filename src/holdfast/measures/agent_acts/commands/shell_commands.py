@@ -1,9 +1,11 @@
 """A command of a script, and the ways to read it, which patterns of rules are matched with.
 
-sudo git -C app push > log
--> ShellCommand(
-       readings=(`sudo git -C app push > log`, `git -C app push > log`, `git push > log`),
-       writes=("log",))
+For example:
+
+    sudo git -C app push > log
+    -> ShellCommand(
+           readings=(`sudo git -C app push > log`, `git -C app push > log`, `git push > log`),
+           writes=("log",))
 """
 
 import re

@@ -1,9 +1,11 @@
 """The scripts that targets run, according to the file that defines them.
 
-make_script(["build"], "build: clean\\n\\tmake all\\nclean:\\n\\trm -r out", {})
--> "rm -r out\\nmake all"
-package_script("test", '{"scripts": {"test": "pytest", "posttest": "ruff check"}}')
--> "pytest\\nruff check"
+For example:
+
+    make_script(["build"], "build: clean\\n\\tmake all\\nclean:\\n\\trm -r out", {})
+    -> "rm -r out\\nmake all"
+    package_script("test", '{"scripts": {"test": "pytest", "posttest": "ruff check"}}')
+    -> "pytest\\nruff check"
 """
 
 import json

@@ -1,9 +1,11 @@
 """Finds where the options and arguments of a wrapper end, and the command that it runs begins.
 
-after_names(["docker", "-H", "web", "exec", "-it", "a", "ls"], ["docker", "exec"])
--> ["-it", "a", "ls"]
-split_words(["-u", "root", "a", "ls", "-l"], valued=["-u"], num_arguments=1)
--> arguments ("a",), rest ("ls", "-l")
+For example:
+
+    after_names(["docker", "-H", "web", "exec", "-it", "a", "ls"], ["docker", "exec"])
+    -> ["-it", "a", "ls"]
+    split_words(["-u", "root", "a", "ls", "-l"], valued=["-u"], num_arguments=1)
+    -> arguments ("a",), rest ("ls", "-l")
 """
 
 import re

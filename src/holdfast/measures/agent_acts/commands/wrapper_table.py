@@ -1,8 +1,10 @@
 """A table of the programs that run the command in their arguments, by name and subcommand.
 
-("timeout",)        ->  Wrapper(("-s", "-k", ...), num_arguments=1): timeout -s KILL 60 COMMAND
-("docker", "exec")  ->  Wrapper(("-e", "--env", ...), num_arguments=1): docker exec web COMMAND
-("dotenv",)         ->  Wrapper(marks=("--",), needs_mark=True): dotenv -e .env -- COMMAND
+For example:
+
+    ("timeout",)        ->  Wrapper(("-s", "-k", ...), num_arguments=1): timeout -s KILL 60 COMMAND
+    ("docker", "exec")  ->  Wrapper(("-e", "--env", ...), num_arguments=1): docker exec web COMMAND
+    ("dotenv",)         ->  Wrapper(marks=("--",), needs_mark=True): dotenv -e .env -- COMMAND
 """
 
 from collections.abc import Mapping, Sequence

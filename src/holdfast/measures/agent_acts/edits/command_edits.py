@@ -1,8 +1,10 @@
 """The changes of files by shell commands: by their redirections, and by the programs they run.
 
-rm -r build           ->  FileEdit("build", is_folder=True)
-echo "x = 2" > a.py   ->  FileEdit("a.py", added=("x = 2",), is_whole=True)
-sed -i s/1/2/ a.py    ->  FileEdit("a.py", is_shown=False)
+For example:
+
+    rm -r build           ->  FileEdit("build", is_folder=True)
+    echo "x = 2" > a.py   ->  FileEdit("a.py", added=("x = 2",), is_whole=True)
+    sed -i s/1/2/ a.py    ->  FileEdit("a.py", is_shown=False)
 """
 
 import posixpath

@@ -1,9 +1,11 @@
 """The change that is made to a file, by a tool or by a command.
 
-replacement_edit("a.py", "x = 1\\ny = 1", "x = 2\\ny = 1")
--> FileEdit("a.py", added=("x = 2",), removed=("x = 1",))
-whole_file_edit("a.py", "x = 2")
--> FileEdit("a.py", added=("x = 2",), is_whole=True)
+For example:
+
+    replacement_edit("a.py", "x = 1\\ny = 1", "x = 2\\ny = 1")
+    -> FileEdit("a.py", added=("x = 2",), removed=("x = 1",))
+    whole_file_edit("a.py", "x = 2")
+    -> FileEdit("a.py", added=("x = 2",), is_whole=True)
 """
 
 import json

@@ -1,9 +1,11 @@
 """The files that a program changes by its arguments, whose new text the log does not show.
 
-sed -i s/a/b/ a.py         ->  files: a.py
-curl -o data.json URL      ->  files: data.json
-tar -xf a.tgz -C vendor    ->  folders: vendor
-npm install left-pad       ->  manifests: package.json, package-lock.json
+For example:
+
+    sed -i s/a/b/ a.py         ->  files: a.py
+    curl -o data.json URL      ->  files: data.json
+    tar -xf a.tgz -C vendor    ->  folders: vendor
+    npm install left-pad       ->  manifests: package.json, package-lock.json
 """
 
 import re

@@ -1,7 +1,9 @@
 """Paths with `*`, `?`, `**/` and `{a,b}`, as rules name files.
 
-src/*.{js,ts}  matches  src/a.js and src/b/c.ts
-migrations/    matches  migrations/0001.py and app/migrations/0002.py
+For example:
+
+    src/*.{js,ts}  matches  src/a.js and src/b/c.ts
+    migrations/    matches  migrations/0001.py and app/migrations/0002.py
 """
 
 import fnmatch

@@ -1,7 +1,9 @@
 """Removes the code that texts in quotation marks only name, so that patterns see what runs.
 
-say("call print(x)")     ->  say("call       x)")
-print(f"{len(x)} lines") ->  the same, as `len(x)` runs
+For example:
+
+    say("call print(x)")     ->  say("call       x)")
+    print(f"{len(x)} lines") ->  the same, as `len(x)` runs
 """
 
 import posixpath

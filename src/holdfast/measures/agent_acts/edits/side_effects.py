@@ -1,7 +1,9 @@
 """The changes of files that commands make by the way, which are no edits by the agent.
 
-prettier --write src    ->  FileEdit("src", is_folder=True): a formatter
-git stash pop           ->  FileEdit(""): Git brings in changes of files that it does not name
+For example:
+
+    prettier --write src    ->  FileEdit("src", is_folder=True): a formatter
+    git stash pop           ->  FileEdit(""): Git brings in changes of files that it does not name
 """
 
 import re

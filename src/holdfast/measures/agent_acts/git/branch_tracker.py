@@ -1,7 +1,9 @@
 """Follows which branch of Git is checked out, from one command of a script to the next.
 
-git switch -c fix; git commit -m a; cd ../other; git commit -m b
--> before the first commit: "fix"; before the second, which is of another repository: ""
+For example:
+
+    git switch -c fix; git commit -m a; cd ../other; git commit -m b
+    -> before the first commit: "fix"; before the second, which is of another repository: ""
 """
 
 import posixpath

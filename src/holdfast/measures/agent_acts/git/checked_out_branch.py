@@ -1,6 +1,8 @@
 """The branch of Git that is checked out before each call of a dialog.
 
-Bash("git switch -c fix"), Bash("git push")  ->  branch "fix" before the second call
+For example:
+
+    Bash("git switch -c fix"), Bash("git push")  ->  branch "fix" before the second call
 """
 
 from dataclasses import replace

@@ -1,8 +1,10 @@
 """Which actions are commits to Git.
 
-git commit -m "fix: b"                         ->  a commit
-git commit --dry-run                           ->  none
-git commit -m c, "nothing to commit" printed   ->  none
+For example:
+
+    git commit -m "fix: b"                         ->  a commit
+    git commit --dry-run                           ->  none
+    git commit -m c, "nothing to commit" printed   ->  none
 """
 
 import re

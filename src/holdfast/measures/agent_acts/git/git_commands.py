@@ -1,8 +1,10 @@
 """Reads a command of Git: its subcommand, its options and the paths that it names.
 
-cd app && git -C lib restore --staged a.py
--> GitCommand("restore", folder="app/lib"), whose flags are {"--staged"} and whose paths are
-   ["app/lib/a.py"]
+For example:
+
+    cd app && git -C lib restore --staged a.py
+    -> GitCommand("restore", folder="app/lib"), whose flags are {"--staged"} and whose paths are
+       ["app/lib/a.py"]
 """
 
 import posixpath

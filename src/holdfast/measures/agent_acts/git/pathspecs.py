@@ -1,8 +1,10 @@
 """The paths that commands of Git take, as their manuals define pathspecs.
 
-operands_in("app", ["a.py", ":/b.py"])    ->  ("app/a.py", "b.py")
-is_in("app/poetry.lock", "*.lock")        ->  True
-names_everything([":!docs"])              ->  True, as it leaves out docs only
+For example:
+
+    operands_in("app", ["a.py", ":/b.py"])    ->  ("app/a.py", "b.py")
+    is_in("app/poetry.lock", "*.lock")        ->  True
+    names_everything([":!docs"])              ->  True, as it leaves out docs only
 """
 
 import fnmatch

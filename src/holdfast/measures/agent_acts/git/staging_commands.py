@@ -1,8 +1,10 @@
 """The effects of each command of Git on the files that are staged for the next commit.
 
-git add a.py b.py; git reset b.py          ->  staged: a.py
-git add a.py; git stash; git stash pop     ->  possibly staged: a.py
-git add .; git restore --staged b.py       ->  staged: all changed files but b.py
+For example:
+
+    git add a.py b.py; git reset b.py          ->  staged: a.py
+    git add a.py; git stash; git stash pop     ->  possibly staged: a.py
+    git add .; git restore --staged b.py       ->  staged: all changed files but b.py
 """
 
 import re

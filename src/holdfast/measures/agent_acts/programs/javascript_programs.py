@@ -1,8 +1,10 @@
 """Reads what a short JavaScript program runs and writes, by the calls in its text.
 
-require('child_process').execSync('ls')   ->  runs `ls`
-fs.writeFileSync('a.txt', 'x')            ->  writes a.txt
-db.exec('DROP TABLE a')                   ->  nothing, as `db` is no module that runs commands
+For example:
+
+    require('child_process').execSync('ls')   ->  runs `ls`
+    fs.writeFileSync('a.txt', 'x')            ->  writes a.txt
+    db.exec('DROP TABLE a')                   ->  nothing, as `db` is no module that runs commands
 """
 
 import re

@@ -1,8 +1,10 @@
 """Finds the commands that a program runs as literal text, in Perl, Ruby, PHP, Lua, AWK or Expect.
 
-system("git push")        ->  git push
-exec 'git', 'push'        ->  git push
-say "call system('ls')"   ->  none, as the call is within a text
+For example:
+
+    system("git push")        ->  git push
+    exec 'git', 'push'        ->  git push
+    say "call system('ls')"   ->  none, as the call is within a text
 """
 
 import re

@@ -1,8 +1,10 @@
 """The values that the names of a Python program may have, as far as literals show them.
 
-folder = "src"; path = folder + "/a.py"  ->  `path` may be "src/a.py"
-for name in ["a", "b"]: ...              ->  `name` may be "a" or "b", f"{name}.py" "*.py"
-text = "x"; text += "y"                  ->  the text of `text` is not known
+For example:
+
+    folder = "src"; path = folder + "/a.py"  ->  `path` may be "src/a.py"
+    for name in ["a", "b"]: ...              ->  `name` may be "a" or "b", f"{name}.py" "*.py"
+    text = "x"; text += "y"                  ->  the text of `text` is not known
 """
 
 import ast

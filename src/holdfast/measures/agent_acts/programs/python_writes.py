@@ -1,8 +1,10 @@
 """The files that a Python program writes, moves or deletes, with their texts.
 
-Path("a.txt").write_text("x")                      ->  a.txt, with the text "x"
-with open("b.txt", "w") as f: json.dump(value, f)  ->  b.txt, with a text that is not known
-shutil.move("c.txt", "d.txt")                      ->  c.txt, d.txt
+For example:
+
+    Path("a.txt").write_text("x")                      ->  a.txt, with the text "x"
+    with open("b.txt", "w") as f: json.dump(value, f)  ->  b.txt, with a text that is not known
+    shutil.move("c.txt", "d.txt")                      ->  c.txt, d.txt
 """
 
 import ast

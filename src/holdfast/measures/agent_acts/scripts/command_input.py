@@ -1,7 +1,9 @@
 """The texts that a command reads: from a here-document, a pipe, or a file that was written before.
 
-echo 'git push' | bash         ->  the input of `bash` is "git push"
-git commit -F - <<< 'fix: b'   ->  git commit -F 'fix: b'
+For example:
+
+    echo 'git push' | bash         ->  the input of `bash` is "git push"
+    git commit -F - <<< 'fix: b'   ->  git commit -F 'fix: b'
 """
 
 import re

@@ -1,8 +1,10 @@
 """The output of commands, as far as the script shows it, and the files that it goes to.
 
-echo 'git push' > s.sh    ->  s.sh has the text "git push"
-printf '%s\\n' a b         ->  "a\\nb\\n"
-date > log                ->  the text of log is not known
+For example:
+
+    echo 'git push' > s.sh    ->  s.sh has the text "git push"
+    printf '%s\\n' a b         ->  "a\\nb\\n"
+    date > log                ->  the text of log is not known
 """
 
 import re

@@ -1,8 +1,10 @@
 """The parts of a command in a script: its words, assignments and redirections.
 
-A=1 make "$f" > log 2>&1
--> words ["make", "a.txt"], assignments ["A=1"], redirections (">", "log", "2>&1"),
-   writes ("log",)
+For example:
+
+    A=1 make "$f" > log 2>&1
+    -> words ["make", "a.txt"], assignments ["A=1"], redirections (">", "log", "2>&1"),
+       writes ("log",)
 """
 
 from collections.abc import Sequence

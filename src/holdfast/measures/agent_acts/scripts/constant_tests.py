@@ -1,9 +1,11 @@
 """Tells whether a test of constants in a Bash script holds.
 
-[ 1 = 2 ]          ->  False
-[[ "a" != "b" ]]   ->  True
-((1))              ->  True
-[ -n "$A" ]        ->  None: the value of a variable is not known
+For example:
+
+    [ 1 = 2 ]          ->  False
+    [[ "a" != "b" ]]   ->  True
+    ((1))              ->  True
+    [ -n "$A" ]        ->  None: the value of a variable is not known
 """
 
 import operator

@@ -1,8 +1,10 @@
 """Makes up for what tree-sitter's grammar of Bash does not read.
 
-cat <<A - <<B ...       ->  cat <<< ... - <<< ..., as only one here-document may begin in a line
-cat <<EOF with `make`   ->  `make`, which the grammar takes as text
-if git push; "          ->  `git push`, found without a parser, as the script is not valid
+For example:
+
+    cat <<A - <<B ...       ->  cat <<< ... - <<< ..., as only one here-document may begin in a line
+    cat <<EOF with `make`   ->  `make`, which the grammar takes as text
+    if git push; "          ->  `git push`, found without a parser, as the script is not valid
 """
 
 import re

@@ -1,9 +1,11 @@
 """The scripts that the commands of a script run.
 
-bash -c "git push"                       ->  git push
-push() { git push "$1"; }; push main     ->  git push "$1", with "1" as main
-make deploy, if Makefile was written     ->  the lines of its target `deploy`
-python3 -c "os.system('git push')"       ->  git push
+For example:
+
+    bash -c "git push"                       ->  git push
+    push() { git push "$1"; }; push main     ->  git push "$1", with "1" as main
+    make deploy, if Makefile was written     ->  the lines of its target `deploy`
+    python3 -c "os.system('git push')"       ->  git push
 """
 
 import shlex

@@ -1,9 +1,11 @@
 """Takes note of what a script defines: variables, lists, functions and aliases.
 
-F=--force            ->  variables {"F": "--force"}
-for t in a b; do     ->  lists {"t": ["a", "b"]}
-push() { git push; } ->  functions {"push": " git push; "}
-alias p='git push'   ->  aliases {"p": "git push"}
+For example:
+
+    F=--force            ->  variables {"F": "--force"}
+    for t in a b; do     ->  lists {"t": ["a", "b"]}
+    push() { git push; } ->  functions {"push": " git push; "}
+    alias p='git push'   ->  aliases {"p": "git push"}
 """
 
 import re
