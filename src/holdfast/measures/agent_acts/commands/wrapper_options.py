@@ -3,7 +3,7 @@
 For example:
 
     after_names(["docker", "-H", "web", "exec", "-it", "a", "ls"], ["docker", "exec"])
-    -> ["-it", "a", "ls"]
+    -> ("-it", "a", "ls")
     split_words(["-u", "root", "a", "ls", "-l"], valued=["-u"], num_arguments=1)
     -> arguments ("a",), rest ("ls", "-l")
 """

@@ -1,4 +1,10 @@
-"""The effects of a program, as far as its text shows them."""
+"""The effects of a program, as far as its text shows them.
+
+For example:
+
+    os.system("git push"); os.remove("a.txt")
+    -> ProgramEffects(scripts=["git push"], edits=[FileEdit("a.txt", ...)])
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,6 +1,6 @@
 """Finds the commands that a shell script runs.
 
-    f=a.txt; if true; then rm "$f" > log; fi  ->  ShellCommand(`rm a.txt > log`, writes=("log",))
+    f=a.txt; bash -c "rm $f" > log  ->  ShellCommand(`rm a.txt`, writes=("log",))
 
 In the order in which a script goes through them:
 
