@@ -88,14 +88,17 @@ def script_of_target(
     text = from_input
     if file != "-":
         text = _first_known((file,) if file else _FILES[program], files, folder)
-    if text is None:
-        return None
-    operands = _operands(rest)
+    return None if text is None else _script_in_file(program, rest, text)
+
+
+def _script_in_file(program: str, words: Sequence[str], text: str) -> str | None:
+    """Returns the script of the targets that a command names, in the file that defines them."""
+    operands = _operands(words)
     if program == "just":
         return just_script(operands, text)
     if program in ("task", "go-task"):
         return task_script(operands, text)
-    variables = (word.partition("=") for word in rest if "=" in word)
+    variables = (word.partition("=") for word in words if "=" in word)
     return make_script(operands, text, {name: value for name, _, value in variables})
 
 
