@@ -7,7 +7,8 @@ from agent_turns import bash, edit, write
 
 from holdfast.measures import build
 from holdfast.measures.agent_acts.actions import actions_of
-from holdfast.measures.agent_acts.staged_files import StagedFiles
+from holdfast.measures.agent_acts.git.staged_files import StagedFiles
+from holdfast.measures.agent_acts.git.staging_commands import apply_action
 from holdfast.measures.agent_acts.written_texts import WrittenTexts
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -298,7 +299,7 @@ def test_staging_after_each_of_many_edits_takes_time_in_proportion():
     done = [entry for n in range(400) for entry in (edit(f"a{n}.py"), "git add .")]
     files, start = StagedFiles(), time.process_time()
     for action in actions_of(calls(*done)):
-        files.apply(action, WrittenTexts(()))
+        apply_action(action, files, WrittenTexts(()))
     assert len(files.staged) == 400
     assert time.process_time() - start < 10
 

@@ -5,7 +5,7 @@ from agent_turns import bash
 
 from holdfast.logs import read_logs
 from holdfast.measures import build
-from holdfast.measures.agent_acts.git_branches import branch_after, branch_in
+from holdfast.measures.agent_acts.git.git_branches import branch_after, branch_in
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn
 

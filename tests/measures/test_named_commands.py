@@ -6,8 +6,8 @@ import pytest
 from agent_turns import write
 
 from holdfast.measures import build
-from holdfast.measures.agent_acts.powershell_scripts import bash_of_powershell
-from holdfast.measures.agent_acts.shell import read_script
+from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
+from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 F = "git push --force"

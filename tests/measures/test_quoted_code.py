@@ -6,10 +6,10 @@ import time
 import pytest
 
 from holdfast.measures import build
-from holdfast.measures.agent_acts.comments import without_comments
-from holdfast.measures.agent_acts.git_branches import may_change_branch
-from holdfast.measures.agent_acts.javascript_programs import read_javascript
-from holdfast.measures.agent_acts.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.edits.comments import without_comments
+from holdfast.measures.agent_acts.edits.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.git.git_branches import may_change_branch
+from holdfast.measures.agent_acts.programs.javascript_programs import read_javascript
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 PRINT = r"(?<![\w$.])print\("

@@ -6,8 +6,8 @@ from agent_turns import ran
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.agent_acts.actions import commands_of, edits_of
-from holdfast.measures.agent_acts.command_edits import edits_by_command
-from holdfast.measures.agent_acts.shell import read_script
+from holdfast.measures.agent_acts.edits.command_edits import edits_by_command
+from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall, When
 

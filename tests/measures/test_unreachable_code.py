@@ -4,8 +4,8 @@ import pytest
 
 from holdfast.measures import build
 from holdfast.measures.agent_acts.actions import edits_of
-from holdfast.measures.agent_acts.program_texts import read_program
-from holdfast.measures.agent_acts.shell import read_script
+from holdfast.measures.agent_acts.programs.program_texts import read_program
+from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 NEVER = [

@@ -15,7 +15,7 @@ from holdfast.drift import load_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs, score_logs
 from holdfast.logs.context import Contexts
-from holdfast.measures.agent_acts.tool_edits import edits_by_call
+from holdfast.measures.agent_acts.edits.tool_edits import edits_by_call
 
 # Claude Code
 

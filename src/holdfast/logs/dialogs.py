@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.logs.context import Contexts
-from holdfast.measures.agent_acts.actions import CurrentBranch, branch_after_call
+from holdfast.measures.agent_acts.git.checked_out_branch import CurrentBranch, branch_after_call
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.refused_calls import refused_calls
 from holdfast.transcripts.transcript import Event, EventKind, Transcript

@@ -4,16 +4,13 @@ import re
 from collections.abc import Collection
 
 from holdfast.errors import UsageError
-from holdfast.measures.agent_acts.actions import (
-    Action,
-    Pattern,
-    actions_of,
-    check_patterns,
-    is_commit,
-)
-from holdfast.measures.agent_acts.agent_commits import CommitFiles, CommitMessage, commits_in
-from holdfast.measures.agent_acts.git_branches import commit_branches_in
-from holdfast.measures.agent_acts.path_globs import Globs, is_among, is_pattern, may_be_folder
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.agent_action import Action, Pattern, check_patterns
+from holdfast.measures.agent_acts.edits.path_globs import Globs, is_among
+from holdfast.measures.agent_acts.git.agent_commits import CommitFiles, CommitMessage, commits_in
+from holdfast.measures.agent_acts.git.commit_actions import is_commit
+from holdfast.measures.agent_acts.git.git_branches import commit_branches_in
+from holdfast.measures.agent_acts.path_names import is_pattern, may_be_folder
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
@@ -157,7 +154,7 @@ def _has_path(files: CommitFiles, globs: Globs, *, wanted: bool) -> bool | None:
     paths = [path for path in files.paths if wanted or path not in files.removed]
     if any(is_among(path, globs) for path in paths):
         return True
-    may_have = any(is_among(path, globs) for path in files.perhaps)
+    may_have = any(is_among(path, globs) for path in files.possible_paths)
     may_have = may_have or any(_may_hold(path, globs) for path in paths)
     named = [globs] if isinstance(globs, str) else globs
     is_shown = files.is_all_shown or all(_is_left_out(glob, files.excluded) for glob in named)

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Annotated, Any
 
 from holdfast.errors import UsageError
-from holdfast.measures.agent_acts.actions import Pattern, actions_of, commands_of, edits_of
-from holdfast.measures.agent_acts.path_globs import Glob, may_touch, touches
+from holdfast.measures.agent_acts.actions import actions_of, commands_of, edits_of
+from holdfast.measures.agent_acts.agent_action import Pattern
+from holdfast.measures.agent_acts.edits.path_globs import Glob, may_touch, touches
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.reasons import quote

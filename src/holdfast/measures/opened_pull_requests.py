@@ -20,7 +20,7 @@ from holdfast.measures.agent_acts.agent_tools import (
     first_text,
     normalised_fields,
 )
-from holdfast.measures.agent_acts.command_options import options_of
+from holdfast.measures.agent_acts.commands.command_options import options_of
 from holdfast.measures.agent_acts.written_texts import WrittenTexts, text_of_argument, text_of_file
 from holdfast.measures.turns import AssistantTurn, ToolCall
 

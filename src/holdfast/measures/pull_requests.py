@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import UsageError
-from holdfast.measures.agent_acts.actions import Pattern, check_patterns
+from holdfast.measures.agent_acts.agent_action import Pattern, check_patterns
 from holdfast.measures.arguments import Flag, Texts
 from holdfast.measures.opened_pull_requests import PullRequest, pull_requests_in
 from holdfast.measures.patterns import matches

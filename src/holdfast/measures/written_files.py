@@ -4,20 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from holdfast.measures.agent_acts.actions import (
-    Pattern,
-    actions_of,
-    calls_since_commit,
-    check_patterns,
-    edits_of,
-    is_commit,
-    mentions,
-)
-from holdfast.measures.agent_acts.comments import is_about_comments, without_comments
-from holdfast.measures.agent_acts.file_edits import FileEdit
-from holdfast.measures.agent_acts.path_globs import Globs, is_among
-from holdfast.measures.agent_acts.quoted_code import without_quoted_code
-from holdfast.measures.agent_acts.written_texts import WrittenTexts
+from holdfast.measures.agent_acts.actions import actions_of, edits_of
+from holdfast.measures.agent_acts.agent_action import Pattern, check_patterns
+from holdfast.measures.agent_acts.edits.comments import is_about_comments, without_comments
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
+from holdfast.measures.agent_acts.edits.path_globs import Globs, is_among
+from holdfast.measures.agent_acts.edits.quoted_code import without_quoted_code
+from holdfast.measures.agent_acts.git.commit_actions import calls_since_commit, is_commit
+from holdfast.measures.agent_acts.written_texts import WrittenTexts, mentions
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.patterns import count, find
 from holdfast.measures.reasons import quote

@@ -38,7 +38,7 @@ from holdfast.drafting.grammar.forms import (
 from holdfast.drafting.grammar.instruction_words import CHECK, RUN, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
-from holdfast.measures.agent_acts.command_wrappers import wrappers_in
+from holdfast.measures.agent_acts.commands.command_wrappers import wrappers_in
 
 # --- A command that is never run
 

@@ -1,28 +1,39 @@
 """Reads what a coding agent did from the calls of its tools.
 
-    a call of a tool -> the script in it -> commands -> files changed, commits, branches
+    ToolCall("Bash", {"command": "cd app && sudo git push"})
+    -> Action(`cd app`), Action(`sudo git push`, folder="app"), which is also read as `git push`
 
-Nothing is run. What cannot be read from a call is left out, or counted as unknown.
+A call goes through these steps; nothing is run. What cannot be read from a call is left out, or
+counted as unknown.
 
-actions            the acts of a turn in order; agent_tools and user_questions know the tools
+    call -> script -> commands -> ways to read each command -> files changed, commits, branches
 
-Commands:
+Where to look, by question:
 
-shell              the commands that a script runs; shell_words splits it as Bash does, fish_scripts
-                   and powershell_scripts translate to Bash, unreachable_code finds what never runs
-inner_scripts      scripts within commands; find_commands, those of find; run_targets, those of
-                   Makefiles and package.json; git_aliases, the aliases of Git
-program_texts      programs within commands; python_programs and javascript_programs read what they
-                   do, as program_effects
-command_readings   the ways to read a command, without its wrappers (command_wrappers) and by its
-                   options (command_options)
+What did the agent do in this turn?                  actions, as a list of agent_action
+Which tools run scripts, write files or ask?         agent_tools; user_questions reads the questions
+What was typed into an open shell?                   typed_input
+Which folder does a command run in?                  working_folders
+Is this path absolute, a folder, a written file?     path_names
+Which text has a file that the agent wrote?          written_texts; script_files, for its scripts
 
-Files and commits:
+Which commands does this script run?                 scripts/shell
+Which of its lines never run?                        scripts/unreachable_code
+What is the value of "$f", and what did `cd` do?     scripts/shell_words, scripts/shell_state
+What does `cat <<EOF | bash` read?                   scripts/command_input
+Which script is within `bash -c` or `make deploy`?   scripts/nested_scripts
 
-file_edits         changes of files: by commands (command_edits) and by tools (tool_edits)
-written_texts      the texts written; comments, which parts are comments; quoted_code, which code a
-                   text only names
-agent_commits      the commits of a turn; staged_files, the files in them; git_branches, their
-                   branch
-path_globs         paths as rules name them; pathspecs, as Git does
+How else may this command be written?                commands/command_readings
+Is `git push` behind `sudo` or `docker exec`?        commands/command_wrappers
+Which values do its options have?                    commands/command_options
+
+What does this Python or Perl program run, write?    programs/program_texts
+
+Which files does this command change?                edits/command_edits
+Which files does this tool change?                   edits/tool_edits
+Does this path match the glob of a rule?             edits/path_globs
+Is this text a comment, or within quotation marks?   edits/comments, edits/quoted_code
+
+Which commits did it make, of which files?           git/agent_commits, git/staging_commands
+Which branch was checked out?                        git/checked_out_branch
 """

@@ -1,4 +1,6 @@
-"""The tools of coding agents: their names, and the fields of their calls that measures read.
+"""The tools of coding agents: their names, the fields of their calls, and the scripts they run.
+
+    script_of(ToolCall("write_stdin", {"chars": "git push{enter}"}))  ->  "git push\\n"
 
 Agents name the same things differently: a file is `file_path`, `path` or `targetFile`. The measures
 look for all names below.
@@ -10,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.measures.agent_acts.powershell_scripts import bash_of_powershell
+from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
 from holdfast.measures.turns import ToolCall
 
 # --- Names of tools
@@ -53,17 +55,6 @@ TITLES = ("title",)
 BODIES = ("body", "description")
 BASES = ("base", "targetbranch", "baserefname", "basebranch", "targetrefname")
 DRAFTS = ("draft", "isdraft")
-_SCRIPTS = ("command", "cmd", "script")  # not normalised
-_WORKING_FOLDERS = ("workdir", "workingdirectory", "workingdir", "cwd", "dirpath", "directory")
-# tools that type text into a shell that is open, the fields of the text, and keys in it
-_TYPES = re.compile(
-    r"(?:\A|_)(?:write_(?:stdin|bash|powershell)|send_keys|send_input|bash_command|bash_session)\Z"
-)
-_TYPED_TEXTS = ("chars", "input", "keystrokes", "keys")
-_KEY = re.compile(r"\{(enter|return|up|down|left|right|backspace|tab|esc)\}", re.IGNORECASE)
-_ENTER = ("enter", "return")
-_SUBMITS = "type_submit"  # the action of Inspect's `bash_session` that ends the line
-_POWERSHELL = re.compile("powershell|pwsh", re.IGNORECASE)
 
 
 def normalised_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,25 +68,56 @@ def first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((text for text in texts if isinstance(text, str)), None)
 
 
+# --- Scripts that calls run
+
+_SCRIPTS = ("command", "cmd", "script")  # fields, not normalised
+_WORKING_FOLDERS = ("workdir", "workingdirectory", "workingdir", "cwd", "dirpath", "directory")
+_POWERSHELL = re.compile("powershell|pwsh", re.IGNORECASE)
+# tools that type text into a shell that is open, the fields of the text, and keys in it
+_TYPES = re.compile(
+    r"(?:\A|_)(?:write_(?:stdin|bash|powershell)|send_keys|send_input|bash_command|bash_session)\Z"
+)
+_TYPED_TEXTS = ("chars", "input", "keystrokes", "keys")
+_KEY = re.compile(r"\{(enter|return|up|down|left|right|backspace|tab|esc)\}", re.IGNORECASE)
+_ENTER = ("enter", "return")
+_SUBMITS = "type_submit"  # the action of Inspect's `bash_session` that ends the line
+
+
+def script_of(call: ToolCall) -> str:
+    """Returns the shell script that a call runs, as Bash; "" for a tool that runs none.
+
+    Bash(command="ls") -> "ls"; shell(command=["git", "push"]) -> "git push"
+    """
+    for name in _SCRIPTS:
+        value = call.arguments.get(name)
+        if _is_list_of_words(value):
+            return shlex.join(value)
+        if isinstance(value, str):
+            return _script_of_command(value, call)
+    return _typed_text(call) if is_typed(call) else ""
+
+
+def _is_list_of_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
+
+
+def _script_of_command(command: str, call: ToolCall) -> str:
+    """Returns the script of a call that has it as a text, with its arguments in `args`."""
+    if command in EDITOR_COMMANDS:
+        command = ""
+    arguments = call.arguments.get("args")
+    if command and _is_list_of_words(arguments):
+        command = shlex.join([command, *arguments])
+    return bash_of_powershell(command) if _POWERSHELL.match(call.name) else command
+
+
 def is_typed(call: ToolCall) -> bool:
     """Whether a call types text into a program that is open."""
     return _TYPES.search(call.name) is not None
 
 
-def script_of(call: ToolCall) -> str:
-    """Returns the shell script that a call runs, as Bash; "" for a tool that runs none."""
-    for name in _SCRIPTS:
-        value = call.arguments.get(name)
-        if isinstance(value, list) and all(isinstance(word, str) for word in value):
-            return shlex.join(value)
-        if isinstance(value, str):
-            script = "" if value in EDITOR_COMMANDS else value
-            words = call.arguments.get("args")
-            if script and isinstance(words, list) and all(isinstance(w, str) for w in words):
-                script = shlex.join([script, *words])
-            return bash_of_powershell(script) if _POWERSHELL.match(call.name) else script
-    if not is_typed(call):
-        return ""
+def _typed_text(call: ToolCall) -> str:
+    """Returns the text that a call types, with line ends for keys such as `{enter}`."""
     typed = first_text(call.arguments, _TYPED_TEXTS) or ""
     end = "\n" if call.arguments.get("action") == _SUBMITS else ""
     return _KEY.sub(lambda key: "\n" if key[1].lower() in _ENTER else "", typed) + end

@@ -2,18 +2,21 @@
 
 For example:
 
-    gh pr create --body-file body.md  -> the text that the agent wrote to body.md before
+    gh pr create --body-file body.md  ->  the text that the agent wrote to body.md before
+    git commit -m "$(cat msg.txt)"    ->  the text that it wrote to msg.txt
 """
 
 import re
 from collections.abc import Sequence
 
-from holdfast.measures.agent_acts.actions import Action, edits_of, mentions
-from holdfast.measures.agent_acts.file_edits import FileEdit
+from holdfast.measures.agent_acts.actions import edits_of
+from holdfast.measures.agent_acts.agent_action import Action
+from holdfast.measures.agent_acts.edits.file_edits import FileEdit
 from holdfast.measures.turns import ToolCall
 
-_READ = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")
-_EXPANSION = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)
+# "$(cat msg.txt)", "$(< msg.txt)"
+_READ_FILE = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")
+_EXPANSION = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)  # $MESSAGE, $(date)
 
 
 class WrittenTexts:
@@ -45,7 +48,7 @@ def text_of_argument(word: str | None, texts: WrittenTexts) -> str | None:
     """Returns the text of an argument; None if there is none, or it is an unknown expansion."""
     if word is None:
         return None
-    if read := _READ.fullmatch(word):
+    if read := _READ_FILE.fullmatch(word):
         return texts.of(read["file"])
     return None if _EXPANSION.fullmatch(word) else word
 
@@ -59,3 +62,9 @@ def text_of_file(file: str, action: Action, texts: WrittenTexts) -> str | None:
     if file == text or any(character.isspace() for character in file.strip()):
         return file
     return texts.of(file)
+
+
+def mentions(call: ToolCall, path: str) -> bool:
+    """Whether a path occurs in the arguments of a call."""
+    texts = map(str, call.arguments.values())
+    return any(path in text or path in text.replace("\\", "/") for text in texts)

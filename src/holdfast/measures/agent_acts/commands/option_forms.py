@@ -1,0 +1,107 @@
+"""The options of a command in other forms: by letter or by name, joined or apart, in any order.
+
+For example:
+
+    rm -f -r build     ->  `rm -rf build`, `rm -fr build`, `rm --force --recursive build`, ...
+    git commit -am fix ->  `git commit --all -m fix`, ...
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from holdfast.measures.agent_acts.commands.shell_commands import Reading
+
+# options without a value, and their long names, by the program
+_SHORT_OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
+    ("rm",): {
+        **{"-r": "--recursive", "-R": "--recursive", "-f": "--force", "-v": "--verbose"},
+        **{"-i": "", "-I": "", "-d": "--dir"},
+    },
+    ("git", "push"): {"-f": "--force", "-u": "--set-upstream", "-d": "--delete"},
+    ("git", "commit"): {"-n": "--no-verify", "-a": "--all"},
+    ("git", "add"): {"-A": "--all"},
+    ("git", "clean"): {"-f": "--force", "-d": "", "-x": ""},
+    ("git", "checkout"): {"-f": "--force"},
+    ("chmod",): {"-R": "--recursive"},
+    ("chown",): {"-R": "--recursive"},
+    ("curl",): {"-k": "--insecure"},
+    **{("npm", name): {"-g": "--global", "-D": "--save-dev"} for name in ("install", "i")},
+    **{("docker", name): {"-f": "--force"} for name in ("rm", "rmi")},
+}
+# their options with a value; such a letter may end a word of options, as in `-am`
+_VALUED_OPTIONS = (
+    *("-m", "-F", "-C", "-c", "-t", "-o", "-e", "--message", "--file", "--author", "--date"),
+    *("--trailer", "--repo", "--push-option", "--exclude"),
+)
+_MAX_LETTERS = 4  # of short options that are written in other orders
+_JOINED_LETTERS = re.compile("-[A-Za-z]+")  # -rf
+
+
+def option_forms(reading: Reading) -> list[Reading]:
+    """Returns a command with its options in other forms; [] if these are not known."""
+    programs = (reading.words[:2], reading.words[:1])
+    program = next((words for words in programs if words in _SHORT_OPTIONS), None)
+    if program is None:
+        return []
+    long_names = _SHORT_OPTIONS[program]
+    options = _read_short_options(reading.words[len(program) :], long_names)
+    letters = options.letters
+    if not letters or len(letters) > _MAX_LETTERS:
+        return []
+    forms = [[long_names[letter] or letter for letter in letters], letters]
+    for first, second in permutations(letters, 2):
+        rest = [letter for letter in letters if letter not in (first, second)]
+        forms += [[first + second[1:], *rest], [first, second, *rest]]
+    return [
+        reading.reduce_to((*program, *form, *options.others), *options.written) for form in forms
+    ]
+
+
+@dataclass(frozen=True)
+class _ShortOptions:
+    """The options of a command that have a letter and a long name.
+
+    Args:
+        letters: each with its dash, once: `-a` for `-am fix` and for `--all`.
+        written: the words that had them, such as `-am`.
+        others: all other words, such as `-m` and `fix`.
+    """
+
+    letters: list[str]
+    written: list[str]
+    others: list[str]
+
+
+def _read_short_options(words: Sequence[str], long_names: Mapping[str, str]) -> _ShortOptions:
+    """Sorts the words of a command.
+
+    Args:
+        long_names: of the options that count, by their letters.
+    """
+    letter_of: dict[str, str] = {}  # by the long name
+    for letter, long_name in long_names.items():
+        letter_of.setdefault(long_name, letter)
+    letters: list[str] = []
+    written: list[str] = []
+    others: list[str] = []
+    before = ""  # the option whose value this word may be, or `--`
+    for word in words:
+        flags = [f"-{letter}" for letter in word[1:]] if _JOINED_LETTERS.fullmatch(word) else []
+        has_value = len(flags) > 1 and flags[-1] in _VALUED_OPTIONS
+        valued = [flags.pop()] if has_value else []
+        is_operand = before in _VALUED_OPTIONS or before == "--"
+        if valued:
+            before = valued[0]
+        elif before != "--":
+            before = word
+        is_known = word in letter_of or (flags and long_names.keys() >= set(flags))
+        if is_operand or not is_known:
+            others.append(word)
+            continue
+        known = [letter_of.get(long_names[flag], flag) for flag in flags]
+        letters += known or [letter_of[word]]
+        written.append(word)
+        others += valued
+    return _ShortOptions([*dict.fromkeys(letters)], written, others)
