@@ -10,7 +10,6 @@ import re
 
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
-    BRANCH_OF_COMMITS,
     CONDITIONAL,
     NEEDS_A_JUDGE,
     NO_MEASURE,
@@ -329,19 +328,9 @@ _INSTRUCTION = re.compile(
 )
 
 
-# "never commit directly to main"
-_TO_A_BRANCH = re.compile(
-    rf"\b{NEVER} (?:\w+ (?:or|and) )?commit(?: (?:directly|straight|code|changes|anything))*"
-    r" (?:to|on|into) (?:the )?`?(?:main|master|develop|trunk)\b(?! (?:repo|project|code))",
-    re.I,
-)
-
-
 def why_unread(statement: Statement) -> Undrafted:
     """Why a statement that no reader knows is not a rule, as far as its words tell."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
-    if _TO_A_BRANCH.search(text):
-        return BRANCH_OF_COMMITS
     if _SOFT.search(text):
         return A_PREFERENCE
     if not _INSTRUCTION.search(text):

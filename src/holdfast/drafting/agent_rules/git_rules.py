@@ -1,10 +1,11 @@
 """Rules about Git: what is never done with it, and how new branches are named.
 
-    Never push to `main`.                    -> "git push(?=.* main)"
-    Branch names must start with `feature/`. -> "git switch -c (?!feature/)"
+    Never push to `main`.                    -> command_not_run("git push(?=.* main)")
+    Branch names must start with `feature/`. -> command_not_run("git switch -c (?!feature/)")
+    Never commit to `main`.                  -> commit_branch("^(?!main$)")
 
-Each becomes `command_not_run`, with a pattern of the forbidden commands. The patterns are shortened
-above: they also cover refspecs, and the other ways to make a branch.
+The patterns of commands are shortened above: they also cover refspecs, and the other ways to make a
+branch.
 """
 
 import re
@@ -45,12 +46,72 @@ _ITS_BRANCH = re.compile(r"`(?P<branch>[\w./-]+)`(?: branch)?\s*[—–:(-]")
 
 
 def push_rule(clause: Clause) -> list[Draft]:
-    """Reads "never push to `main`" and "open a PR instead of pushing to `main`"."""
+    """Reads "never push to `main`" and "open a PR instead of pushing to `main`"; "never commit or
+    push to `main`" is a rule about commits too.
+    """
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or not _forbids_pushing(instruction):
         return []
     names = _known_branches(instruction, clause)
-    return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names)))) if names else []
+    if not names:
+        return []
+    drafts = forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names))))
+    commits_too = "commit" in instruction.verbs and instruction.modality is Modality.NEVER
+    return [*drafts, *(_forbid_commits_on(names) if commits_too else [])]
+
+
+# names that are only those of branches, where `src` or production may be something else
+_MAIN_BRANCHES = {"main", "master", "develop", "trunk"}
+_SAYS_BRANCH = re.compile(r"\bbranch\b", re.I)  # `release` branches may have any names
+_WORKS = ("commit", "make", "do", "change")
+_WORK = re.compile(
+    r"(?:(?:any|all|the|your|code|new|direct|feature) )*"
+    r"(?:commits?|changes?|code|work|anything|development)?",
+    re.I,
+)
+
+
+_MAIN = r"`?(?:main|master|develop|dev|trunk)`?"
+_ON_MAIN = (
+    rf"(?:on|to|in) (?:the )?(?P<rejected>{_MAIN}(?:(?: or |, |/){_MAIN})*)(?: branch(?:es)?)?"
+)
+_WORK_ON_MAIN = forms(
+    {
+        "Never work directly on the `main` branch": (
+            rf"{NEVER} (?:work|develop|code|implement (?:features|changes)) (?:directly )?{_ON_MAIN}"
+        ),
+        "Always work on a feature branch, never directly on `main`": (
+            rf"{ADVERBS}(?:work|commit|develop|make (?:all )?(?:your )?changes) (?:on|in) (?:an? )?"
+            r"(?:new )?(?:feature |topic |separate |dedicated )*branch(?:es)?,?"
+            rf" (?:and )?(?:never|not) (?:directly )?{_ON_MAIN}"
+        ),
+    }
+)
+
+
+def commit_branch_rule(clause: Clause) -> list[Draft]:
+    """Reads "never commit to `main`" and "always work on a feature branch, never on `main`"."""
+    if match := None if clause.is_prohibited else whole_match(_WORK_ON_MAIN, clause.text):
+        return _forbid_commits_on(_branch_names_in(match["rejected"]))
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    is_of_commits = instruction.does(_WORKS) and _WORK.fullmatch(instruction.object) is not None
+    is_always = instruction.has_only(*_PLACES)
+    names = _known_branches(instruction, clause) if is_of_commits and is_always else []
+    are_branches = set(names) <= _MAIN_BRANCHES or _SAYS_BRANCH.search(clause.text)
+    return _forbid_commits_on(names) if names and are_branches else []
+
+
+def _branch_names_in(text: str) -> list[str]:
+    """The branches of a list such as "`main` or master"."""
+    return re.findall(r"[\w.-]+", re.sub(r"\bor\b|`", " ", text))
+
+
+def _forbid_commits_on(branches: Sequence[str]) -> list[Draft]:
+    """Forbids commits on some branches."""
+    pattern = rf"^(?!{any_of(map(literal, branches))}$)"
+    return [Draft("commit", "prohibition", measure("commit_branch", pattern=pattern))]
 
 
 def _forbids_pushing(instruction: Instruction) -> bool:
