@@ -201,6 +201,15 @@ _UNCONDITIONAL = re.compile(
 _SCOPE = re.compile(
     r"\w-only\b(?! files?\b)|\bscope\b *(?:\(|$)|^path [a-z]\b|\w skill *(?:\(|$)", re.I
 )
+# a heading of a procedure for one kind of thing: "Adding a page", "How to write a new test"
+_PROCEDURE = re.compile(
+    r"[\W\d]*(?:(?:how|steps|guide|instructions?|process|checklist|workflow) (?:to|for) )?"
+    r"(?:[a-z]+ing|add|create|write|build|implement|make|define|introduce|set up|register)"
+    r" (?:an? |another |new |your (?:own |first )|custom )(?:(?:an? |new |custom )*)"
+    r"(?!(?:[\w-]+ )?(?:commits?|PRs?|pull|merge|branch(?:es)?|changes?|code|files?|features?"
+    r"|tasks?|requests?)\b)",
+    re.I,
+)
 # headings of procedures that are only followed at times, whose steps are no rules
 _AT_TIMES = re.compile(
     r"\b(?:releas|hotfix|deploy|publish|backport|rollback|version|debugg|reproduc|triag|troubleshoot"
@@ -212,13 +221,15 @@ _AT_TIMES = re.compile(
 def conditions_above(statement: Statement) -> list[str]:
     """The label and the headings of a statement that name a condition."""
     names = (statement.label, *statement.under)
-    is_step = statement.is_numbered and not NEVER_FIRST.match(statement.text)
+    is_ban = NEVER_FIRST.match(statement.text) is not None
+    is_step = statement.is_numbered and not is_ban
     return [
         name
         for name in names
         if _SCOPE.search(name)
         or (_CONDITION.search(name) and not _UNCONDITIONAL.match(name))
         or (is_step and _AT_TIMES.search(name))
+        or (not is_ban and _PROCEDURE.match(name))
     ]
 
 

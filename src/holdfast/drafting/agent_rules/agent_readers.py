@@ -29,6 +29,7 @@ from holdfast.drafting.agent_rules.commit_form_rules import (
     commit_form_rule,
     commit_shape_rule,
     unwanted_prefix_rule,
+    wanted_prefix_rule,
 )
 from holdfast.drafting.agent_rules.commit_rules import (
     commit_type_rule,
@@ -118,6 +119,7 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     trailer_rule,
     sign_off_rule,
     commit_form_rule,
+    wanted_prefix_rule,
     unwanted_prefix_rule,
     unwanted_type_rule,
     committed_file_rule,

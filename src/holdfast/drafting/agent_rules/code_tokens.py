@@ -293,6 +293,8 @@ _NO_CODE = re.compile(
     | \.config$                     # files
     | ^\#\s                         # headings
     | ^@?[a-z]\w*-[\w-]+$           # names of packages
+    | \b[a-z]\w?[ ]?=> | \([a-z],    # examples with variables such as `x => x.id`
+    | ^(?:fn|func|fun|def|function)\b  # declarations, whose names are examples
     """,
     re.VERBOSE,
 )
