@@ -55,7 +55,11 @@ from holdfast.drafting.agent_rules.git_rules import (
 )
 from holdfast.drafting.agent_rules.header_rules import header_rule
 from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
-from holdfast.drafting.agent_rules.naming_rules import file_name_rule, naming_rule
+from holdfast.drafting.agent_rules.naming_rules import (
+    file_name_rule,
+    folder_name_rule,
+    naming_rule,
+)
 from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_base_rule,
     pr_body_rule,
@@ -68,6 +72,7 @@ from holdfast.drafting.agent_rules.style_rules import (
     indentation_rule,
     line_length_rule,
     style_list_rule,
+    type_hint_rule,
 )
 from holdfast.drafting.agent_rules.together_rules import together_rule
 from holdfast.drafting.agent_rules.trailer_rules import (
@@ -131,8 +136,10 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     import_place_rule,
     line_length_rule,
     indentation_rule,
+    type_hint_rule,
     naming_rule,
     file_name_rule,
+    folder_name_rule,
     together_rule,
     header_rule,
 )

@@ -106,11 +106,18 @@ _IN_COMMITS = form(  # these places are in no file at all
     "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
 )
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
-_IN_COMPONENTS = form("UI components", r"(?:the |any |all |your |UI |Vue |React )*components?")
+_IN_COMPONENTS = form(
+    "UI component files", r"(?:the |any |all |your |UI |Vue |React )*components?(?: files?| code)?"
+)
 COMPONENTS = "*.{tsx,jsx,vue,svelte}"
 _IN_LAYER = form(
     "the domain layer",
     r"(?:the |any |all )?`?(?P<name>[a-z][\w-]*)`? (?:layers?|modules?|packages?|folders?|crates?)",
+)
+_IN_FOLDER = form(  # if the rules file names such a folder
+    "API handlers",
+    r"(?:(?:the|any|all|your|our|API|HTTP|route|request|domain|UI) )*"
+    r"`?(?P<name>[a-z][\w-]{3,})`?(?: files?| code)?",
 )
 _CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
 _CONFIG_FILES = ("config/*", "*config.*")
@@ -129,7 +136,7 @@ def places_of(instruction: Instruction, statement: Statement) -> Places | None:
         if relation is Relation.EXCEPT:
             return None
         if relation is Relation.IN:
-            named.append(_inside(text))
+            named.append(_inside(text) or _folder_named(text, statement.document))
         elif relation is Relation.OUTSIDE:
             paths = codes_in(statement.opening)
             is_known = bool(text) or len(paths) == 1
@@ -169,6 +176,16 @@ def _inside(place: str) -> Places | None:
     return _join(filter(None, named)) if is_set_of_files else None
 
 
+def _folder_named(place: str, document: str) -> Places | None:
+    """The files in a folder such as `handlers/` for the place "handlers", if the rules file has a
+    path with this folder; None otherwise.
+    """
+    match = whole_match(_IN_FOLDER, place)
+    name = match["name"].lower() if match else ""
+    has_folder = name and re.search(rf"(?<![\w-]){re.escape(name)}/", document)
+    return Places((f"**/{name}/*",)) if has_folder else None
+
+
 def _tests_left_out(place: str) -> tuple[str, ...]:
     """The globs of tests if a place such as "production code" leaves them out; () otherwise."""
     is_of_production = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
@@ -193,6 +210,12 @@ _HEADING_OF_TESTS = form(  # headings
 
 
 _OF_A_ROUTE = re.compile(r"`/[\w/-]+`")  # headings about one page: "`/settings` - the form"
+# headings of rules for what is said, and not for what is in files: "no emojis"
+_OF_WHAT_IS_SAID = word_pattern(
+    *("repl(?:y|ies)", "responses?", "answers?", "communicat(?:ion|ing)", "tone", "voice", "chat"),
+    *("conversations?", "reviews?", "reviewing", "PRs?", "pull requests?", "issues?", "comments?"),
+    *("messages?", "posts?", "outputs?", "summar(?:y|ies)", "reports?", "announcements?"),
+)
 
 
 def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statement) -> list[Draft]:
@@ -201,6 +224,8 @@ def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statemen
     """
     included = places.included
     if not included and any(map(_OF_A_ROUTE.match, statement.under[-1:])):
+        return []
+    if any(token.files == ("*",) for token in tokens) and _is_of_what_is_said(statement):
         return []
     if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
         included = TESTS
@@ -213,6 +238,12 @@ def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statemen
     return [
         code_draft(any_of(patterns), globs, "prohibition") for globs, patterns in by_files.items()
     ]
+
+
+def _is_of_what_is_said(statement: Statement) -> bool:
+    """Whether the label or the heading of a statement is about messages rather than files."""
+    above = " ".join((statement.label, *statement.under[-1:]))
+    return _OF_WHAT_IS_SAID.search(above) is not None and not re.search(r"\bcode\b", above, re.I)
 
 
 def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "requirement") -> Draft:
@@ -282,6 +313,7 @@ _NO_MORE = re.compile(
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
 _WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
+_HARDCODE = ("hardcode", "hard-code")
 _SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
 _PURPOSE = re.compile(
     r"\w+ing|images|performance|interactivity|output|logs"
@@ -292,7 +324,7 @@ _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )
 # names that no English word looks like, also without backticks: setTimeout/setInterval
-_IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][a-z0-9]+)+"
+_IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{2,}(?:[A-Z][a-z0-9]+)+"
 _IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
 # "using any types in TypeScript"
 _ANY_TYPE = re.compile(r"\b(us(?:e|ing)) any types?(?= in TypeScript$|$)", re.I)
@@ -426,7 +458,8 @@ def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
     if not instruction.does(WRITE):
         return None
     if instruction.modality is Modality.NEVER:
-        return _objects_of_prohibition(instruction)
+        objects = _objects_of_prohibition(instruction)
+        return f"hardcoded {objects}" if objects and instruction.does(_HARDCODE) else objects
     if instruction.modality is Modality.MUST:
         return _objects_of_comparison(instruction, text)
     return None
@@ -456,12 +489,23 @@ def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
     if (
         not instruction.does(("use", "call", "import", "write", "declare", "define"))
         or not instruction.has_only(*_PLACES, *_AGAINST, Relation.FROM, Relation.FOR)
-        or (purpose and not _PURPOSE.fullmatch(purpose))
+        or (purpose and not _is_usual_purpose(purpose, rejected))
         or instruction.texts_of(Relation.TO)
         or comparisons > max(1, text.count("`") // 4)  # one for two pieces of code
     ):
         return None
     return rejected
+
+
+def _is_usual_purpose(purpose: str, rejected: str) -> bool:
+    """Whether a purpose is what the rejected code is always for: "for logging", or "for children
+    slots" beside `<slot>`.
+    """
+    if _PURPOSE.fullmatch(purpose):
+        return True
+    names = [name.lower() for name in re.findall(r"[A-Za-z]{4,}", " ".join(codes_in(rejected)))]
+    words = [word.lower() for word in re.findall(r"[A-Za-z]{4,}", purpose)]
+    return any(word.startswith(name) for name in names for word in words)
 
 
 _GENERAL_LABEL = re.compile(
@@ -481,9 +525,19 @@ def is_scoped(statement: Statement) -> bool:
     label = statement.label
     if _PLATFORM.search(label) or any(map(_PLATFORM.search, statement.under[-1:])):
         return True
+    if _PART_OF_CODE.fullmatch(label):
+        return True
     return len(label.split()) > 1 and _GENERAL_LABEL.search(label) is None
 
 
+# a part of the repository, whose files are not known: "Backend: no `print`"
+_PART_OF_CODE = re.compile(
+    r"(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|api|desktop|website|scripts?"
+    r"|examples?|demos?|infrastructure|workers?|migrations?|templates?|emails?|pages?|routes?"
+    r"|controllers?|services?|models?|views?|handlers?|hooks|stores?|prompts?)"
+    r"(?: (?:code|side|app|layer|files?))?",
+    re.I,
+)
 # where people read what is written for them, and not in files
 _PLATFORM = re.compile(
     r"\b(?:discord|whatsapp|slack|telegram|imessage|e-?mails?|sms|twitter"
@@ -526,12 +580,14 @@ _ADJECTIVES = re.compile(
 )
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
-_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native|debug|stray|leftover) )?"
+_KIND = one_of(
+    *"deprecated raw bare global plain direct legacy native debug stray leftover hardcoded".split()
+)
 _TOKENS = form(
     "`any`, `unknown` or bare `Object` types",
-    rf"{_KIND}(?P<codes>{CODE}"
+    rf"(?:{_KIND} )?(?P<codes>{CODE}"
     r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
-    rf"{_KIND}{CODE})*)"
+    rf"(?:{_KIND} )?{CODE})*)"
     rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
     r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?",
 )
@@ -548,7 +604,7 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     if markers := marker_token(plain):
         return [markers]
     if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
-        if named := named_token(plain[: bracketed.start(1) - 2]):  # "wildcard imports (`x`)"
+        if named := _named_in_any_form(plain[: bracketed.start(1) - 2]):  # "star imports (`x`)"
             return [named] if _may_be_of(named, statement) else []
         plain = bracketed[1]
     else:
@@ -570,10 +626,20 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
     if " " not in words and not is_named_word(words):
         return []
-    token = named_token(words)
+    token = _named_in_any_form(words)
     if token and token.files == PYTHON and _CODE_OF_SCRIPT.search(statement.text):
         token = named_token("dynamic imports") if "import" in words else None
     return [token] if token and _may_be_of(token, statement) else []
+
+
+def _named_in_any_form(words: str) -> CodeToken | None:
+    """The code with a name such as "hex values", also as "a hex value" or "hard-coded hex values";
+    None if there is none.
+    """
+    plain = re.sub(r"^(?:an?|any) ", "", words.lower()).replace("hard-coded", "hardcoded")
+    plain = plain.replace("colour", "color")
+    forms_of_name = (plain, f"{plain}s", plain.removesuffix("s"), plain.removeprefix("hardcoded "))
+    return next(filter(None, map(named_token, forms_of_name)), None)
 
 
 # code of JavaScript or TypeScript, beside "inline imports"

@@ -137,6 +137,10 @@ _NAMED_TOKENS = {
         "hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
         "hex/rgb values|hex or rgb values|hex color values|hardcoded hex values"
     ): CodeToken(r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
+    "hardcoded colors|hardcoded color values|raw colors|raw color values": CodeToken(
+        r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl)a?\(",
+        ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
+    ),
     "semicolons|trailing semicolons": CodeToken(r";[ \t]*$", SCRIPT),
     "tabs": TABS,
     "spaces": SPACES,

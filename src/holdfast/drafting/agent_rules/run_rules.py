@@ -187,10 +187,20 @@ PART = re.compile(
 )
 
 
+_PART_OF_WORK = re.compile(
+    rf"\b(?P<part>{one_of(*_PARTS)}) (?P<work>(?:work|tasks?|code changes|changes)\b)", re.I
+)
+
+
 def run_rule(clause: Clause) -> list[Draft]:
     """Reads "run `make test` before committing" and "after editing `a.proto`, run `make gen`"."""
     if clause.is_prohibited or offers_another(clause.statement.text):
         return []
+    part = _PART_OF_WORK.search(clause.text)
+    if part:  # "before finishing backend work"
+        plain = f"{clause.text[: part.start()]}{part['work']}{clause.text[part.end() :]}"
+        labelled = replace(clause.statement, label=part["part"])
+        return run_rule(replace(clause, text=plain, statement=labelled))
     label = clause.statement.label
     for text in (clause.text, f"{label}: {clause.text}" if label else ""):
         instruction = instruction_of(text)
@@ -230,9 +240,15 @@ def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
         return []
     if rules[0].measure.arguments.get("changed") != "*":
         return rules
-    folder = folder_named(part)
+    folder = folder_named(part) or _folder_of_part(part, statement.document)
     files = [f"{folder}/*"] if folder else files_of_language(part)
     return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
+
+
+def _folder_of_part(part: str, document: str) -> str | None:
+    """The folder `backend` for the part "Backend", if the rules file has a path that begins so."""
+    name = part.split(" ")[0].lower().replace("-", "")
+    return name if re.search(rf"(?<![\w/-]){re.escape(name)}/", document) else None
 
 
 def _names_part(heading: str) -> bool:

@@ -1,4 +1,4 @@
-"""Rules about the style of code: the length of lines, indentation, the kind of functions.
+"""Rules about the style of code: the length of lines, indentation, the kind of functions, types.
 
     Keep lines under 80 characters.           -> code_not_written(pattern="^.{81,}$")
     Indent with tabs.                         -> code_not_written(pattern="^ +")
@@ -21,7 +21,7 @@ from holdfast.drafting.agent_rules.code_tokens import SPACES, TABS
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
-from holdfast.drafting.grammar.named_files import DOCUMENTS, files_of_language
+from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, TYPED, files_of_language
 
 # --- Functions as `function` or as `const`: "use `function`, not `const`, for components"
 
@@ -167,6 +167,64 @@ def indentation_rule(clause: Clause) -> list[Draft]:
     token = SPACES if uses_tabs else TABS
     files = files_of_language(clause.context) or token.files
     return [code_draft(token.pattern, files)]
+
+
+# --- Type hints
+
+_FUNCTIONS = (
+    r"(?:(?:all|every|each|any|the|new|public|Python|your) )*(?:functions?|methods?|code"
+    r"|function (?:signatures?|definitions?|parameters?|arguments?)|signatures?)"
+    r"(?:(?:,? and | & |/|, )(?:(?:all|public|class) )?(?:functions?|methods?|class(?:es)?"
+    r"|parameters?|return (?:types?|values?)|returns|variables?))*"
+)
+_HINTS = r"(?:(?:Python|PEP 484|full|complete|explicit|static|proper) )*type (?:hints?|annotations?)"
+_TYPE_HINTS = forms(
+    {
+        "Use type hints for all function signatures": (
+            rf"(?:(?:always|please) )?(?:(?:use|add|include|write|provide|require) )?{_HINTS}"
+            rf" (?:(?:are )?(?:required|mandatory) )?(?:on|for|in|to|with) {_FUNCTIONS}"
+        ),
+        "Type hints are required": (
+            rf"{_HINTS} (?:are |is )?(?:always )?(?:required|mandatory)(?: everywhere| throughout)?"
+        ),
+        "All functions must have type hints": (
+            rf"{_FUNCTIONS} (?:must|should|need to|has to|have to) (?:always )?"
+            rf"(?:have|use|include|carry|be written with) {_HINTS}"
+        ),
+        "Use type hints everywhere": (
+            rf"(?:always )?(?:use|add|write) {_HINTS}(?: everywhere| throughout| consistently)"
+            rf"|always (?:use|add|include|write) {_HINTS}"
+        ),
+    }
+)
+_RETURN_TYPES = form(
+    "Use explicit return types for all functions",
+    r"(?:(?:always|please) )?(?:(?:use|add|include|write|declare) )?explicit return types"
+    rf" (?:on|for|in) {_FUNCTIONS}",
+)
+# a parameter without a type, after `self`; tests and fixtures are often left without
+_UNTYPED_PARAMETER = (
+    r"^[ \t]*(?:async[ \t]+)?def[ \t]+(?!{private}test_)\w+\(\s*(?:(?:self|cls)\s*,\s*)?"
+    r"(?!self\b|cls\b)[A-Za-z_]\w*\s*[,=)]"
+)
+_UNTYPED_RESULT = r"\bfunction\s+\w+\s*(?:<[^<>()]*>)?\([^()]*\)\s*\{"
+
+
+def type_hint_rule(clause: Clause) -> list[Draft]:
+    """Reads "use type hints for all functions", a rule about Python, and "use explicit return types
+    for all functions" of TypeScript.
+    """
+    if clause.is_prohibited:
+        return []
+    languages = set(files_of_language(clause.context)) or set(
+        files_of_language(clause.statement.document)
+    )
+    if whole_match(_TYPE_HINTS, clause.text) and set(PYTHON) <= languages:
+        private = "_|" if re.search(r"\bpublic\b", clause.text, re.I) else ""
+        return [code_draft(_UNTYPED_PARAMETER.format(private=private), PYTHON)]
+    if whole_match(_RETURN_TYPES, clause.text) and set(TYPED) <= languages:
+        return [code_draft(_UNTYPED_RESULT, TYPED)]
+    return []
 
 
 # --- Lists of styles: "no semicolons, 2-space indent"

@@ -132,6 +132,7 @@ def _advice_or_next_step_at(
     following = position + 1
     is_in_list = last is Relation.THEN and clause.word(following) in VERBS
     is_advice = clause.word(following) in ADVICE_WORDS and following + 1 < len(clause.words)
+    is_advice = is_advice and clause.words[following : following + 2] != ["instead", "of"]
     if word == "," and is_advice and not is_in_list:
         return _Cut(Relation.ADVICE, position, following)
     if word not in (",", "and", "then"):

@@ -60,7 +60,7 @@ class ListedName(NamedTuple):
 _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 # "Use X (not Y)" and "Never push (wait for approval)", but not "X (not available)"
 _ORDER_IN_BRACKETS = re.compile(
-    r"\((not|never|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
+    r"\((not|never|instead of|rather than|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
     r" (?!(?:available|required|recommended|supported|needed|yet)\b)((?:`[^`]*`|[^()`])+)\)",
     re.I,
 )
@@ -69,6 +69,7 @@ _CODES_IN_BRACKETS = re.compile(
     rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
     r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
 )
+_BUT_USE = re.compile(r",? but (?:instead |rather )?(?=(?:use|prefer)\b)", re.I)
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 # the rest of the sentence says why, or what to do instead
@@ -140,7 +141,7 @@ def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]
 def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     """The text of each clause, and the texts of the other clauses beside it."""
     text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
-    text = _CALLS_ATTENTION.sub("", text)
+    text = _CALLS_ATTENTION.sub("", _BUT_USE.sub(", ", text))
     masked = _mask_code_and_quotations(text)
     if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
         yield statement.label, [text]
