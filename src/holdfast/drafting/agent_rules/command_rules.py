@@ -375,6 +375,10 @@ _ONLY_MANAGER = forms(
             rf"(?:all )?(?:packages|projects|apps|workspaces) use {_MANAGER}"
             rf" as (?:the|their) {_PACKAGES}"
         ),
+        "All commands must use pnpm": (
+            rf"all (?:commands|scripts|installs) (?:must |should )?(?:always )?use {_MANAGER}"
+            r"(?: (?:from|in|at) the (?:repo(?:sitory)? |project |workspace |monorepo )?root)?"
+        ),
         "The package manager is pnpm": (
             rf"(?:the |our )?(?:package|dependency) (?:manager|management)(?: is|:)? {_MANAGER}"
             r"(?: (?:only|exclusively))?"

@@ -62,6 +62,18 @@ _KINDS_OF_FILES = (
         form("any changeset files", r"(?:(?:the|any|a|new) )*changesets?(?: files?)?"),
         ".changeset/*",
     ),
+    (
+        form(
+            "the Prisma schema structure",
+            r"(?:(?:the|any|a) )*Prisma (?:schema|data model|models)(?: (?:structure|files?))?",
+        ),
+        "*schema.prisma",
+    ),
+    (
+        form("lock files", r"(?:(?:the|any|a) )*lock ?files?"),
+        "{package-lock.json,yarn.lock,pnpm-lock.yaml,bun.lock,bun.lockb,uv.lock,poetry.lock"
+        ",Cargo.lock,Gemfile.lock,composer.lock,go.sum}",
+    ),
 )
 # verbs that are forbidden beside an edit: "modify or suggest"
 _BESIDE_EDITS = {"write", "suggest", "propose", "commit", "stage", "push"}

@@ -151,6 +151,10 @@ def _pushed_to(branch: str) -> str:
 
 
 _FORCED = ("git push --force", "git push --force-with-lease")
+_OF_GIT = re.compile(r"\b(?:git|push\w*|rebas\w*|branch\w*|commit\w*)\b", re.I)
+_NAMES_FORCING = re.compile(
+    r"force-push(?:es|ing)?|(?:(?:blind|bare|plain|raw) )?`(?:git push )?--force`", re.I
+)
 
 
 def forced_push_rule(clause: Clause) -> list[Draft]:
@@ -158,11 +162,15 @@ def forced_push_rule(clause: Clause) -> list[Draft]:
     instruction = _prohibition_in(clause)
     if instruction is None or not instruction.has_only(*_PLACES, Relation.WHEN):
         return []
-    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I) is not None
+    names_forcing = _NAMES_FORCING.fullmatch(instruction.object) is not None
+    if "--force" in instruction.object and not _OF_GIT.search(clause.context):
+        return []  # `npm install` has such an option too
     if not (names_forcing or instruction.does(["force-push"])):
         return []
     # a line that names --force-with-lease recommends it instead of --force
-    forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
+    statement = clause.statement
+    is_leased = "--force-with-lease" in f"{statement.label} {statement.text}"
+    forced = _FORCED[:1] if is_leased else _FORCED
     pattern = any_of(map(command_pattern, forced))
     place = instruction.text_of(*_PLACES) or ""
     if names := _known_branches(instruction, clause):

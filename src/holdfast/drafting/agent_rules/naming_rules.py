@@ -295,7 +295,7 @@ _FOLDER_EXAMPLES = re.compile(
 )
 # folders above the repository have names of their own, so only those inside of these are judged
 _SOURCE_FOLDER = (
-    r"(?:^|/)(?:src|app|apps|lib|libs|packages|components|pages|features|modules|services)/"
+    r"(?:^(?:src|app|lib)/|(?:^|/)(?:apps|packages|components|pages|features|modules|services)/)"
 )
 _COMPONENT_FILES = form(
     "Use PascalCase for React component file names",

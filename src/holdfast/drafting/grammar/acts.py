@@ -175,6 +175,13 @@ ACTS = (
         rf"\b(?:depend|packag|librar|instal|add(?:ing)? (?:{_A_PACKAGE}|{_THE_PACKAGE}))",
         nouns="dependency|package|library",
     ),
+    _define(
+        "run|perform|execute|do|use",
+        "destructive git operation|destructive git command|destructive git action",
+        r"git (?:reset(?=.* --hard)|clean(?=.* -\w*f)|branch -D|push(?=.* (?:--force\S*|-f)(?!\S)))",
+        r"\b(?:reset|clean|force|delet|discard|destructive|branch)",
+        nouns="destructive git operation|destructive git command|destructive git action",
+    ),
     _define("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
     _define("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),
     _define(
