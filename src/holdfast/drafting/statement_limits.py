@@ -16,7 +16,7 @@ from holdfast.drafting.drafts import (
     NOT_AN_INSTRUCTION,
     Undrafted,
 )
-from holdfast.drafting.grammar.forms import NEVER, one_of, word_pattern
+from holdfast.drafting.grammar.forms import one_of, word_pattern
 from holdfast.drafting.prohibited_statements import NEVER_FIRST
 from holdfast.drafting.rules_file import Statement
 

@@ -177,7 +177,9 @@ _FUNCTIONS = (
     r"(?:(?:,? and | & |/|, )(?:(?:all|public|class) )?(?:functions?|methods?|class(?:es)?"
     r"|parameters?|return (?:types?|values?)|returns|variables?))*"
 )
-_HINTS = r"(?:(?:Python|PEP 484|full|complete|explicit|static|proper) )*type (?:hints?|annotations?)"
+_HINTS = (
+    r"(?:(?:Python|PEP 484|full|complete|explicit|static|proper) )*type (?:hints?|annotations?)"
+)
 _TYPE_HINTS = forms(
     {
         "Use type hints for all function signatures": (

@@ -178,7 +178,8 @@ ACTS = (
     _define(
         "run|perform|execute|do|use",
         "destructive git operation|destructive git command|destructive git action",
-        r"git (?:reset(?=.* --hard)|clean(?=.* -\w*f)|branch -D|push(?=.* (?:--force\S*|-f)(?!\S)))",
+        r"git (?:reset(?=.* --hard)|clean(?=.* -\w*f)|branch -D"
+        r"|push(?=.* (?:--force\S*|-f)(?!\S)))",
         r"\b(?:reset|clean|force|delet|discard|destructive|branch)",
         nouns="destructive git operation|destructive git command|destructive git action",
     ),
