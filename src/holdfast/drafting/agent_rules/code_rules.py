@@ -370,6 +370,8 @@ def code_rule(clause: Clause) -> list[Draft]:
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     tokens = tokens or _hyphenated_tokens(instruction) or _operator_tokens(instruction)
+    if instruction.modality is Modality.MUST and text.startswith("`"):
+        tokens = [token for token in tokens if token.files]  # "`Row`, not `Rows`" may be a fact
     if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
         return [*_forbid_in_messages(tokens), *_forbid_in_files(tokens, instruction, statement)]
     return _forbid_in_files(tokens, instruction, statement)
@@ -522,7 +524,7 @@ def is_scoped(statement: Statement) -> bool:
     """
     if is_about_commit_style(statement):
         return True
-    label = statement.label
+    label = statement.label or _label_of_item(statement)
     if _PLATFORM.search(label) or any(map(_PLATFORM.search, statement.under[-1:])):
         return True
     if _PART_OF_CODE.fullmatch(label):
@@ -530,10 +532,20 @@ def is_scoped(statement: Statement) -> bool:
     return len(label.split()) > 1 and _GENERAL_LABEL.search(label) is None
 
 
+# the label of the first sentence of an item, which is about the others too
+_LABEL_OF_ITEM = re.compile(r"(?P<label>[A-Z][^:`.!?]{2,60}): ")
+
+
+def _label_of_item(statement: Statement) -> str:
+    """The label of the item of which a statement is a later sentence; "" if it has none."""
+    match = _LABEL_OF_ITEM.match(statement.opening)
+    return match["label"] if match else ""
+
+
 # a part of the repository, whose files are not known: "Backend: no `print`"
 _PART_OF_CODE = re.compile(
-    r"(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|api|desktop|website|scripts?"
-    r"|examples?|demos?|infrastructure|workers?|migrations?|templates?|emails?|pages?|routes?"
+    r"(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|api|desktop|website"
+    r"|scripts?|examples?|demos?|infrastructure|workers?|migrations?|templates?|emails?|pages?|routes?"
     r"|controllers?|services?|models?|views?|handlers?|hooks|stores?|prompts?)"
     r"(?: (?:code|side|app|layer|files?))?",
     re.I,

@@ -60,60 +60,6 @@ def push_rule(clause: Clause) -> list[Draft]:
     return [*drafts, *(_forbid_commits_on(names) if commits_too else [])]
 
 
-# names that are only those of branches, where `src` or production may be something else
-_MAIN_BRANCHES = {"main", "master", "develop", "trunk"}
-_SAYS_BRANCH = re.compile(r"\bbranch\b", re.I)  # `release` branches may have any names
-_WORKS = ("commit", "make", "do", "change")
-_WORK = re.compile(
-    r"(?:(?:any|all|the|your|code|new|direct|feature) )*"
-    r"(?:commits?|changes?|code|work|anything|development)?",
-    re.I,
-)
-
-
-_MAIN = r"`?(?:main|master|develop|dev|trunk)`?"
-_ON_MAIN = (
-    rf"(?:on|to|in) (?:the )?(?P<rejected>{_MAIN}(?:(?: or |, |/){_MAIN})*)(?: branch(?:es)?)?"
-)
-_WORK_ON_MAIN = forms(
-    {
-        "Never work directly on the `main` branch": (
-            rf"{NEVER} (?:work|develop|code|implement (?:features|changes)) (?:directly )?{_ON_MAIN}"
-        ),
-        "Always work on a feature branch, never directly on `main`": (
-            rf"{ADVERBS}(?:work|commit|develop|make (?:all )?(?:your )?changes) (?:on|in) (?:an? )?"
-            r"(?:new )?(?:feature |topic |separate |dedicated )*branch(?:es)?,?"
-            rf" (?:and )?(?:never|not) (?:directly )?{_ON_MAIN}"
-        ),
-    }
-)
-
-
-def commit_branch_rule(clause: Clause) -> list[Draft]:
-    """Reads "never commit to `main`" and "always work on a feature branch, never on `main`"."""
-    if match := None if clause.is_prohibited else whole_match(_WORK_ON_MAIN, clause.text):
-        return _forbid_commits_on(_branch_names_in(match["rejected"]))
-    instruction = instruction_of(clause.text, clause.is_prohibited)
-    if instruction is None or instruction.modality is not Modality.NEVER:
-        return []
-    is_of_commits = instruction.does(_WORKS) and _WORK.fullmatch(instruction.object) is not None
-    is_always = instruction.has_only(*_PLACES)
-    names = _known_branches(instruction, clause) if is_of_commits and is_always else []
-    are_branches = set(names) <= _MAIN_BRANCHES or _SAYS_BRANCH.search(clause.text)
-    return _forbid_commits_on(names) if names and are_branches else []
-
-
-def _branch_names_in(text: str) -> list[str]:
-    """The branches of a list such as "`main` or master"."""
-    return re.findall(r"[\w.-]+", re.sub(r"\bor\b|`", " ", text))
-
-
-def _forbid_commits_on(branches: Sequence[str]) -> list[Draft]:
-    """Forbids commits on some branches."""
-    pattern = rf"^(?!{any_of(map(literal, branches))}$)"
-    return [Draft("commit", "prohibition", measure("commit_branch", pattern=pattern))]
-
-
 def _forbids_pushing(instruction: Instruction) -> bool:
     """Whether an instruction forbids pushing, or orders another act instead of it."""
     if instruction.modality is Modality.NEVER:
@@ -148,6 +94,61 @@ def _branch_list(instruction: Instruction) -> list[str]:
 def _pushed_to(branch: str) -> str:
     """The part of a pattern that finds a branch among what is pushed, also as `+main`."""
     return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
+
+
+# names that are only those of branches, where `src` or production may be something else
+_MAIN_BRANCHES = {"main", "master", "develop", "trunk"}
+_SAYS_BRANCH = re.compile(r"\bbranch\b", re.I)  # `release` branches may have any names
+_WORKS = ("commit", "make", "do", "change")
+_WORK = re.compile(
+    r"(?:(?:any|all|the|your|code|new|direct|feature) )*"
+    r"(?:commits?|changes?|code|work|anything|development)?",
+    re.I,
+)
+
+
+_MAIN = r"`?(?:main|master|develop|dev|trunk)`?"
+_ON_MAIN = (
+    rf"(?:on|to|in) (?:the )?(?P<rejected>{_MAIN}(?:(?: or |, |/){_MAIN})*)(?: branch(?:es)?)?"
+)
+_WORK_ON_MAIN = forms(
+    {
+        "Never work directly on the `main` branch": (
+            rf"{NEVER} (?:work|develop|code|implement (?:features|changes))(?: directly)?"
+            rf" {_ON_MAIN}"
+        ),
+        "Always work on a feature branch, never directly on `main`": (
+            rf"{ADVERBS}(?:work|commit|develop|make (?:all )?(?:your )?changes) (?:on|in) (?:an? )?"
+            r"(?:new )?(?:feature |topic |separate |dedicated )*branch(?:es)?,?"
+            rf" (?:and )?(?:never|not) (?:directly )?{_ON_MAIN}"
+        ),
+    }
+)
+
+
+def commit_branch_rule(clause: Clause) -> list[Draft]:
+    """Reads "never commit to `main`" and "always work on a feature branch, never on `main`"."""
+    if match := None if clause.is_prohibited else whole_match(_WORK_ON_MAIN, clause.text):
+        return _forbid_commits_on(_branch_names_in(match["rejected"]))
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    is_of_commits = instruction.does(_WORKS) and _WORK.fullmatch(instruction.object) is not None
+    is_always = instruction.has_only(*_PLACES)
+    names = _known_branches(instruction, clause) if is_of_commits and is_always else []
+    are_branches = set(names) <= _MAIN_BRANCHES or _SAYS_BRANCH.search(clause.text)
+    return _forbid_commits_on(names) if names and are_branches else []
+
+
+def _branch_names_in(text: str) -> list[str]:
+    """The branches of a list such as "`main` or master"."""
+    return re.findall(r"[\w.-]+", re.sub(r"\bor\b|`", " ", text))
+
+
+def _forbid_commits_on(branches: Sequence[str]) -> list[Draft]:
+    """Forbids commits on some branches."""
+    pattern = rf"^(?!{any_of(map(literal, branches))}$)"
+    return [Draft("commit", "prohibition", measure("commit_branch", pattern=pattern))]
 
 
 _FORCED = ("git push --force", "git push --force-with-lease")
