@@ -292,7 +292,10 @@ _EXCEPTION_AFTER = re.compile(
     r"(?:^|[.!] )"
     + one_of(
         *(r"the (?:only|sole|one) exception", r"exceptions?\b", r"except\b", r"unless\b"),
-        *(r"however\b", r"but\b", r"only\b", "if you (?:need|must|have)", r"allowed\b"),
+        *(r"however\b", r"but\b", "if you (?:need|must|have)", r"allowed\b"),
+        # and not "Only ever write to `out/`", which forbids more
+        r"only\b(?! (?:ever )?(?:write|edit|change|modify|touch)\b"
+        r"(?! (?:it|them|this|these)\b)[^.]*`)",
         "it['’]s (?:fine|ok)",
     )
     + r"|\b(?:is|are) (?:exempt|(?:the|an) (?:only )?exceptions?)\b",

@@ -325,7 +325,11 @@ _TO_SILENCE = re.compile(
 )
 # names that no English word looks like, also without backticks: setTimeout/setInterval
 _IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{2,}(?:[A-Z][a-z0-9]+)+"
-_IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
+# a member of a class: Directory.SetCurrentDirectory
+_MEMBER = r"(?:[A-Z][a-z]\w*\.)+[A-Z][a-z]+[A-Z]\w*"
+_IDENTIFIERS = re.compile(
+    rf"(?<![\w./@-])(?:{_MEMBER}|{_IDENTIFIER}(?:/{_IDENTIFIER})*)(?![\w/@-]|\.\w)"
+)
 # "using any types in TypeScript"
 _ANY_TYPE = re.compile(r"\b(us(?:e|ing)) any types?(?= in TypeScript$|$)", re.I)
 # "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used

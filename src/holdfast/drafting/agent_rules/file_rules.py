@@ -32,7 +32,11 @@ from holdfast.drafting.grammar.instruction_words import (
     Relation,
 )
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.named_files import glob_argument, path_glob
+from holdfast.drafting.grammar.named_files import (
+    glob_argument,
+    path_glob,
+    with_files_as_code,
+)
 
 # --- Files that are named in the prohibition: "never edit `vendor/`"
 
@@ -131,7 +135,7 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
     if match := whole_match(_NO_FILES, clause.text):
         globs = [path_glob(code) or "" for code in codes_in(match["files"])]
         return _protect(globs) if all(glob.startswith("*.") for glob in globs) else []
-    instruction = instruction_of(clause.text, clause.is_prohibited)
+    instruction = instruction_of(with_files_as_code(clause.text), clause.is_prohibited)
     names = _files_left_alone(instruction) if instruction else ""
     for kind_of_files, glob in _KINDS_OF_FILES:
         if whole_match(kind_of_files, names):
@@ -264,7 +268,7 @@ _NOT_EDITED = forms(
 
 
 # "`ui/` (our own), `ui/base/` (generated - do not edit)"
-_CODE_WITH_REMARK = re.compile(rf"({CODE}) \(([^()]*)\)")
+_CODE_WITH_REMARK = re.compile(rf"({CODE})(?: files?| folders?| directory)? \(([^()]*)\)")
 
 
 def _says_not_edited(remark: str) -> bool:
@@ -280,8 +284,8 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
     if clause.text not in statement.text and clause.text != whole:
         return []
     remarks = _CODE_WITH_REMARK.findall(statement.text)
-    if len(remarks) > 1:
-        codes = [code for code, remark in remarks if _says_not_edited(remark)]
+    codes = [code for code, remark in remarks if _says_not_edited(remark)]
+    if len(remarks) > 1 or codes:
         return _protect(_globs_in(", ".join(codes))) if codes and clause.begins_statement else []
     match = _FILES_FIRST.match(statement.text)
     if match is None or not clause.begins_statement:

@@ -235,7 +235,7 @@ def amend_rule(clause: Clause) -> list[Draft]:
 _COMMENTING = form(
     "Never comment on GitHub issues or pull requests",
     rf"{NEVER} (?:comment|reply|post(?: comments?| replies)?|leave comments?) (?:on|to|in)"
-    r" (?:(?:any|the|GitHub|open|existing) )*(?:issues?|PRs?|pull requests?|discussions?)"
+    r" (?:(?:any|an?|the|GitHub|open|existing) )*(?:issues?|PRs?|pull requests?|discussions?)"
     r"(?:(?:,? (?:or|and) |, |/)(?:issues?|PRs?|pull requests?|discussions?))*",
 )
 

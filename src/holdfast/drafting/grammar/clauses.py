@@ -69,6 +69,7 @@ _CODES_IN_BRACKETS = re.compile(
     rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
     r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
 )
+_BUT_ALWAYS = re.compile(r",? but (?=always )", re.I)
 _BUT_USE = re.compile(r",? but (?:instead |rather )?(?=(?:use|prefer)\b)", re.I)
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
@@ -78,6 +79,7 @@ _REASON_OR_ADVICE = re.compile(
         r",? (?:so that|because|otherwise)\b",
         r", (?:so|since|which|as|it|they|these|this)\b",
         r" so (?:the|it|we|you|they|a|all)\b",
+        r" as (?:it|they|this|these|that|we) (?!is\b|are\b)",
         r", (?:instead|simply|just|keep) ",
         r", (?:adding|ensuring|making sure|calling|keeping) ",
         r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
@@ -149,6 +151,8 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield text.strip(_MARKS), []
     if reason := _REASON_OR_ADVICE.search(masked):
         yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
+    if turn := _BUT_ALWAYS.search(masked):
+        yield text[turn.end() :].strip(_MARKS), [text[: turn.start()]]
     purpose = _PURPOSE_OF_ORDER.search(masked)
     if purpose and not _NOT_AN_ORDER.match(text):
         yield text[: purpose.start()].strip(_MARKS), [text[purpose.start() :]]

@@ -65,6 +65,9 @@ _LANGUAGES = forms(
         ),
         "Response language: German": rf"^{_LABEL}: ?(?:always |only )?{_LANGUAGE}\b",
         "in German only": rf"^(?:in )?{_LANGUAGE} only$",
+        "use German as the primary language": (
+            rf"{_SUBJECT}use {_LANGUAGE} as (?:the|your) (?:primary|main|default) language$"
+        ),
         "only German": rf"^only {_LANGUAGE}$",
     }
 )
