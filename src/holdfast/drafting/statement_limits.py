@@ -294,8 +294,7 @@ _EXCEPTION_AFTER = re.compile(
         *(r"the (?:only|sole|one) exception", r"exceptions?\b", r"except\b", r"unless\b"),
         *(r"however\b", r"but\b", "if you (?:need|must|have)", r"allowed\b"),
         # and not "Only ever write to `out/`", which forbids more
-        r"only\b(?! (?:ever )?(?:write|edit|change|modify|touch)\b"
-        r"(?! (?:it|them|this|these)\b)[^.]*`)",
+        r"only\b(?! (?:ever )?(?:write|edit|change|touch)(?: files)? (?:to|in|under|inside) `)",
         "it['’]s (?:fine|ok)",
     )
     + r"|\b(?:is|are) (?:exempt|(?:the|an) (?:only )?exceptions?)\b",

@@ -235,8 +235,11 @@ def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statemen
         globs = included or token.files or files_of_language(statement.context)
         globs = globs or ("*", DOCUMENTS)
         by_files.setdefault((*globs, *excluded), []).append(token.pattern)
+    names_comments = re.search(r"\bcomments?\b", statement.text, re.I) is not None
+    of_signs = names_comments and all(token.files == ("*",) for token in tokens)
     return [
-        code_draft(any_of(patterns), globs, "prohibition") for globs, patterns in by_files.items()
+        code_draft(any_of(patterns), globs, "prohibition", in_comments=of_signs)
+        for globs, patterns in by_files.items()
     ]
 
 
@@ -246,9 +249,20 @@ def _is_of_what_is_said(statement: Statement) -> bool:
     return _OF_WHAT_IS_SAID.search(above) is not None and not re.search(r"\bcode\b", above, re.I)
 
 
-def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "requirement") -> Draft:
-    """The rule that no file of these has code that a pattern finds."""
-    spec = measure("code_not_written", pattern=pattern, files=glob_argument(files))
+def code_draft(
+    pattern: str,
+    files: Sequence[str],
+    polarity: Polarity = "requirement",
+    *,
+    in_comments: bool = False,
+) -> Draft:
+    """The rule that no file of these has code that a pattern finds.
+
+    Args:
+        in_comments: whether comments count too.
+    """
+    comments = {"comments": True} if in_comments else {}
+    spec = measure("code_not_written", pattern=pattern, files=glob_argument(files), **comments)
     return Draft("code", polarity, spec)
 
 
@@ -373,9 +387,9 @@ def code_rule(clause: Clause) -> list[Draft]:
         return []
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
-    tokens = tokens or _hyphenated_tokens(instruction) or _operator_tokens(instruction)
     if instruction.modality is Modality.MUST and text.startswith("`"):
         tokens = [token for token in tokens if token.files]  # "`Row`, not `Rows`" may be a fact
+    tokens = tokens or _hyphenated_tokens(instruction) or _operator_tokens(instruction)
     if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
         return [*_forbid_in_messages(tokens), *_forbid_in_files(tokens, instruction, statement)]
     return _forbid_in_files(tokens, instruction, statement)
