@@ -18,7 +18,7 @@ from holdfast.drafting.grammar.commands import command_pattern, is_command, is_r
 from holdfast.drafting.grammar.forms import CODES, form, literal, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.named_files import path_glob, with_files_as_code
+from holdfast.drafting.grammar.named_files import path_glob
 
 # --- Words for approval
 
@@ -75,7 +75,7 @@ _CODE_ACT = form(
 
 def ask_rule(clause: Clause) -> list[Draft]:
     """Reads "do not push unless asked" and "ask before adding dependencies"."""
-    instruction = instruction_of(with_files_as_code(clause.text), clause.is_prohibited)
+    instruction = instruction_of(clause.text, clause.is_prohibited)
     acts = _acts_that_need_approval(instruction) if instruction else ""
     acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
     return _require_approval_of_acts(acts) if acts else []

@@ -59,9 +59,15 @@ def labelled_command_rule(clause: Clause) -> list[Draft]:
         return []
     if not instruction.binds or instruction.circumstances or not instruction.does(RUN):
         return []
-    if not re.fullmatch(CODES, instruction.object):
+    commands = _AND_OTHER_TESTS.sub("", instruction.object)
+    if not re.fullmatch(CODES, commands):
         return []
-    return of_part(require(listed_commands(instruction.object), occasion), statement)
+    return of_part(require(listed_commands(commands), occasion), statement)
+
+
+_AND_OTHER_TESTS = re.compile(
+    r" and (?:any|all|the)(?: (?:other|relevant|related|affected))* (?:tests|checks)$", re.I
+)
 
 
 _OPTIONAL = re.compile(

@@ -107,7 +107,8 @@ _IN_COMMITS = form(  # these places are in no file at all
 )
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
 _IN_COMPONENTS = form(
-    "UI component files", r"(?:the |any |all |your |UI |Vue |React )*components?(?: files?| code)?"
+    "UI component files",
+    r"(?:the |an? |any |all |your |UI |Vue |React )*components?(?: files?| code)?",
 )
 COMPONENTS = "*.{tsx,jsx,vue,svelte}"
 _IN_LAYER = form(
@@ -283,6 +284,15 @@ _SET_PHRASES = (
     ),
     (
         form(
+            "Use the `@/` alias for internal imports",
+            r"(?:always )?use (?:the )?`[@~]/(?:\*+)?` (?:path |import )*"
+            r"(?:alias(?:es)?|prefix|paths?)? ?(?:for|in) (?:all )?(?:internal |local |project )*"
+            r"imports",
+        ),
+        "imports from parent folders",
+    ),
+    (
+        form(
             "Use functional components exclusively",
             r"(?:always )?(?:(?:use|write) (?:React (?:with )?)?)?(?:React )?functional components"
             r"(?: (?:with|and) hooks)? (?:only|exclusively)"
@@ -332,6 +342,11 @@ _SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
 _PURPOSE = re.compile(
     r"\w+ing|images|performance|interactivity|output|logs"
     r"|(?:safety|security|consistency|correctness)(?: and .*)?",
+    re.I,
+)
+_FOR_LOGGING = re.compile(
+    r"(?:(?:any|application|production|general|debug) )*(?:logging|logs|debugging|debug output)"
+    r"(?: or (?:logging|debugging))?",
     re.I,
 )
 _TO_SILENCE = re.compile(
@@ -490,6 +505,8 @@ def _objects_of_prohibition(instruction: Instruction) -> str | None:
     the prohibition is limited.
     """
     harmless = [*_PLACES, Relation.EXCEPT, Relation.INSTEAD_OF]
+    if all(map(_FOR_LOGGING.fullmatch, instruction.texts_of(Relation.FOR))):
+        harmless.append(Relation.FOR)  # "never use `print()` for logging"
     if _TO_SILENCE.fullmatch(instruction.text_of(Relation.TO) or ""):
         harmless.append(Relation.TO)
     if not instruction.has_only(*harmless):
@@ -601,7 +618,7 @@ _NOUNS = one_of(
     *("tags?", "chains?", "chaining", "elements?", "components?", "decorators?", "interface"),
     *("expressions?", "modules?", "librar(?:y|ies)", "conditionals?", "literals?", "values?"),
     *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
-    *("packages?", "queries", "keywords?", "macros?"),
+    *("packages?", "queries", "keywords?", "macros?", "modifiers?", "decorators?"),
 )
 _ADJECTIVES = re.compile(
     r"^(?:(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native|any|new|more"

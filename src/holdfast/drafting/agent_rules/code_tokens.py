@@ -157,6 +157,12 @@ _NAMED_TOKENS = {
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\.?/|^\s*from\s+\.""",
         (*SCRIPT, *PYTHON),
     ),
+    "imports from parent folders": CodeToken(
+        r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\./""", SCRIPT
+    ),
+    "constructor injection": CodeToken(
+        r"\bconstructor\s*\(\s*(?:private|public|protected|readonly)\s", TYPED
+    ),
     "commonjs|commonjs modules|commonjs syntax|commonjs require|common js": CodeToken(
         r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w", SCRIPT
     ),
@@ -214,6 +220,7 @@ _LOOKS = (
     (r"statements?|declarations?|blocks?|loops?", r"^\s*{}\b"),
     (r"decorators?|annotations?", r"@{}\b"),
     (r"functions?|methods?|hooks?|calls?|macros?", r"(?<![\w$]){}!?\("),
+    (r"modifiers?|keywords?", r"(?<![\w$.-]){}\s+\w"),
 )
 
 

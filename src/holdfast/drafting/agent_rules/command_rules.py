@@ -356,7 +356,7 @@ def agent_tool_rule(clause: Clause) -> list[Draft]:
 
 # --- The package manager
 
-_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
+_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)(?:@\d[\w.]*| v?\d[\w.+]*)?`?"
 _PACKAGES = r"(?:\w+ )?(?:package|dependency) (?:manager|management|installs?)"
 _ONLY_MANAGER = forms(
     {
@@ -374,6 +374,13 @@ _ONLY_MANAGER = forms(
         "All packages use uv as the package manager": (
             rf"(?:all )?(?:packages|projects|apps|workspaces) use {_MANAGER}"
             rf" as (?:the|their) {_PACKAGES}"
+        ),
+        "Use Node 22 and pnpm": (
+            rf"{ADVERBS}use Node(?:\.js)? `?[\w.>=+ ]{{1,8}}`? (?:and|with) {_MANAGER}"
+        ),
+        "It uses pnpm for package management": (
+            rf"(?:it|the (?:workspace|app|backend and frontend)) uses {_MANAGER} (?:as|for)"
+            rf" (?:the |its |all )*{_PACKAGES}(?: and [\w -]+)?"
         ),
         "All commands must use pnpm": (
             rf"all (?:commands|scripts|installs) (?:must |should )?(?:always )?use {_MANAGER}"

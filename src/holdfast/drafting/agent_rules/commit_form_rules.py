@@ -47,7 +47,7 @@ _AT_MOST = f"(?P<how>{_LIMIT})"
 _WHOLE_MESSAGE = r"(?:the )?(?:entire|whole|full) (?:commit )?message"
 # "the concise commit message subject line of commit messages"
 _SUBJECT_LINE = (
-    any_words("the", "a", "your", "all", "keep", "limit", "concise", "short")
+    any_words("the", "a", "one", "your", "all", "keep", "limit", "concise", "short")
     + r"(?:git )?(?:commit )?(?:message )?"
     r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?"
     r"(?: of (?:the )?commit messages?)?"

@@ -32,11 +32,7 @@ from holdfast.drafting.grammar.instruction_words import (
     Relation,
 )
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.named_files import (
-    glob_argument,
-    path_glob,
-    with_files_as_code,
-)
+from holdfast.drafting.grammar.named_files import glob_argument, path_glob
 
 # --- Files that are named in the prohibition: "never edit `vendor/`"
 
@@ -56,7 +52,8 @@ _NAMED_FILES = forms(
         ),
         "system files (`/etc`)": (
             r"(?:[\w-]+,? ){1,6}?(?:files?|code|folders|directories)"
-            rf" \((?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)\)"
+            rf" \((?:e\.g\.,? |such as )?(?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)"
+            r"(?:,? [\w., -]*?etc\.?)?\)"
         ),
     }
 )
@@ -109,6 +106,11 @@ _LEFT_ALONE = forms(
             r"(?: files?| folders?| director(?:y|ies))?"
             r" (?:alone|untouched|unchanged|as (?:it|they) (?:is|are)|as is)"
         ),
+        "Keep `vendor/` and `a.json` intact": (
+            r"(?:always |please )?keep (?:the |all )?(?:files in )?"
+            rf"(?P<files>{CODES}(?:,? and {CODE})?)(?: files?| folders?| director(?:y|ies))?"
+            r" (?:intact|untouched|unchanged|as is|as (?:it|they) (?:is|are))"
+        ),
         "Treat `dist/` as a generated snapshot": (
             rf"(?:always |please )?treat (?:the |all |everything in |files in )?(?P<files>{CODES})"
             r"(?: files?| folders?| director(?:y|ies))? as"
@@ -135,7 +137,7 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
     if match := whole_match(_NO_FILES, clause.text):
         globs = [path_glob(code) or "" for code in codes_in(match["files"])]
         return _protect(globs) if all(glob.startswith("*.") for glob in globs) else []
-    instruction = instruction_of(with_files_as_code(clause.text), clause.is_prohibited)
+    instruction = instruction_of(clause.text, clause.is_prohibited)
     names = _files_left_alone(instruction) if instruction else ""
     for kind_of_files, glob in _KINDS_OF_FILES:
         if whole_match(kind_of_files, names):
@@ -216,8 +218,17 @@ _BY_HAND = re.compile(r"\b(?:directly|manually|by hand)\b", re.I)
 _ONLY_IN = form("files in `src/`", rf"(?:(?:files?|code) (?:in|under|inside) )?(?P<files>{CODES})")
 
 
+_WORKS_ONLY_IN = form(
+    "You are working exclusively inside the `web/` folder",
+    r"(?:you (?:are |must |should )?)?(?:work|working) (?:exclusively|only|solely)"
+    rf" (?:in|inside|within|on) (?:the )?(?P<files>{CODE})(?: folder| directory)?",
+)
+
+
 def only_files_rule(clause: Clause) -> list[Draft]:
     """Reads "do not edit files outside `src/`" and "only edit files in `src/`"."""
+    if match := whole_match(_WORKS_ONLY_IN, clause.text):
+        return [] if clause.is_prohibited else _allow_only(match["files"])
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or not set(instruction.verbs) <= EDIT | MAKE_FILES:
         return []

@@ -320,6 +320,10 @@ _NAMING_RULES = forms(
         ),
     }
 )
+# after such a label, names without backticks: "feature/<topic>, fix/<ticket>"
+_BARE_NAMES = re.compile(
+    r"(?<![\w`/])[a-z]+/(?:<[\w -]+>|\{[\w -]+\}|\[[\w -]+\]|[\w-]+|\*)(?![\w`/])"
+)
 _NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
 _ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
 _REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one of these
@@ -334,7 +338,8 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
     statement = clause.statement
     above = (statement.label, *statement.under[-1:])
     is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
-    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause.text)
+    text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_labelled else clause.text
+    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), text)
     if match and statement.label and not whole_match(_GENERAL_LABEL, statement.label):
         return _branch_names_of_kinds(statement)
     return _branch_names(codes_in(match["names"])) if match else []

@@ -424,8 +424,18 @@ def _commands_run(instruction: Instruction) -> list[str]:
     return listed_commands(" , ".join(text for text in texts if "`" in text))
 
 
+# "run npm test before committing"
+_BARE_COMMAND = re.compile(
+    r"(?:npm|pnpm|yarn|bun|make|just|cargo|go|mvn|gradle|dotnet|flutter|dart|mix|composer)"
+    r" (?:run )?(?:tests?|lint|build|check|format|fmt|typecheck|type-check|vet|clippy|verify"
+    r"|analyze|validate)(?::[\w-]+)*"
+)
+
+
 def _is_named_command(instruction: Instruction) -> bool:
-    """Whether the only word after "run" is a command that people write in backticks elsewhere."""
+    """Whether the words after "run" are a command that people write in backticks elsewhere."""
+    if _BARE_COMMAND.fullmatch(instruction.object):
+        return True
     return " " not in instruction.object and is_command(instruction.object)
 
 

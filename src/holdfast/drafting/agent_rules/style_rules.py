@@ -234,9 +234,18 @@ def type_hint_rule(clause: Clause) -> list[Draft]:
 _MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
 
 
+_STYLE = r"(?:single|double) quotes|(?:no )?(?:semicolons|trailing commas)|\w+[ -]spaces?(?: \w+)?"
+# "follow Prettier (single quotes, no semicolons and 2-space indentation)"
+_STYLES_IN_BRACKETS = re.compile(
+    rf"\((?P<styles>(?:{_STYLE})(?:(?:, (?:and )?| and )(?:{_STYLE}|[\w ]+)){{1,8}})\)", re.I
+)
+
+
 def style_list_rule(clause: Clause) -> list[Draft]:
     """Reads "no semicolons, single quotes, 2-space indent, print width 80"."""
-    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause.text))
+    listed = _STYLES_IN_BRACKETS.search(clause.statement.text)
+    text = listed["styles"] if listed and clause.begins_statement else clause.text
+    parts = re.split(r"[,;] (?:and )?| and ", re.sub(r"\s*[—–].*$", "", text))
     if clause.is_prohibited or len(parts) == 1 or len(parts[0].split()) > _MAX_STYLE_WORDS:
         return []
     if is_about_commit_style(clause.statement):
@@ -246,6 +255,8 @@ def style_list_rule(clause: Clause) -> list[Draft]:
 
 def _style_rules(part: Clause) -> list[Draft]:
     """The rules of one part of a list of styles; [] if the part is about something else."""
+    if re.match(r"width \d", part.text):
+        part = replace(part, text=f"line {part.text}")
     if re.fullmatch(r"no \w+", part.text, re.I) and is_named_word(part.text[3:]):
         return code_rule(part)
     return indentation_rule(part) or line_length_rule(part)

@@ -67,7 +67,13 @@ _ORDER_IN_BRACKETS = re.compile(
 # "(`x`)" or "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
     rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
-    r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
+    r"(?:(?:, [\w.-]+){0,4},? etc\.?| or (?:equivalent|similar))?\)"
+)
+# "Follow PEP 8 and use type hints"
+_TWO_ORDERS = re.compile(
+    r"(?P<first>(?P<verb>[a-z]+) [^,;:.\0]+),? and"
+    r" (?P<second>(?:use|add|include|write|run|keep|never|always) .+)",
+    re.I,
 )
 _BUT_ALWAYS = re.compile(r",? but (?=always )", re.I)
 _BUT_USE = re.compile(r",? but (?:instead |rather )?(?=(?:use|prefer)\b)", re.I)
@@ -156,6 +162,9 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     purpose = _PURPOSE_OF_ORDER.search(masked)
     if purpose and not _NOT_AN_ORDER.match(text):
         yield text[: purpose.start()].strip(_MARKS), [text[purpose.start() :]]
+    if (orders := _TWO_ORDERS.fullmatch(masked)) and orders["verb"].lower() in VERBS:
+        first, second = (text[slice(*orders.span(part))] for part in ("first", "second"))
+        yield second.strip(_MARKS), [first]
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
     if _NO_CODE_FIRST.match(masked):
         pattern = _CUTS_OF_LIST

@@ -101,7 +101,8 @@ DOCUMENTS = "!*.{md,mdx,txt,rst}"
 TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
 # a language or framework as people name it, and the globs of its files
 _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", TYPED),
+    (r"Type[Ss]cript|TSX?", TYPED),
+    (r"React(?: Native)?|Next\.js", SCRIPT),
     (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
     (r"Python|Django|FastAPI|Flask", PYTHON),
     (r"Rust", RUST),

@@ -168,7 +168,8 @@ _ESCAPED = re.compile(r"\\[nrt0]")  # "\n" ends what a program answers
 
 # before a language alone: "Communication with the user: Chinese"
 _LANGUAGE_LABEL = re.compile(
-    r"(?:(?:chat|communication|conversation|response|reply)(?: language)?|language of replies)"
+    r"(?:prose/)?(?:(?:chat|communication|conversation|response|reply)(?: language)?"
+    r"|language of replies)"
     r"(?: with (?:the )?users?)?",
     re.I,
 )
