@@ -163,7 +163,7 @@ def _reads_conditions(reader: ClauseReader, statement: Statement) -> bool:
         conditions = [n for n in conditions if n not in nearest or not heads_commands(n)]
     if reader is protected_file_rule:
         conditions = [name for name in conditions if not says_when_editing(name)]
-    names_change = reader in RUN_READERS and heads_commands(statement.label)
+    names_change = reader in RUN_READERS and heads_commands(statement.label, statement.document)
     if is_of_some_changes(statement) and not names_change:
         return False
     return not conditions or (reader in CONDITION_READERS and conditions == [statement.label])

@@ -270,7 +270,7 @@ def code_draft(
 # --- Instructions about code
 
 _NAMED_EXPORTS = form(
-    "Use only named exports", r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"
+    "Use only named exports", r"(?:always )?(?:(?:use |only )*named exports(?: only| exclusively)?)"
 )
 # phrases that the grammar does not cut right, and the name of the code that each forbids
 _SET_PHRASES = (
@@ -343,6 +343,9 @@ _PURPOSE = re.compile(
     r"\w+ing|images|performance|interactivity|output|logs"
     r"|(?:safety|security|consistency|correctness)(?: and .*)?",
     re.I,
+)
+_AS_SHORTCUT = re.compile(
+    r"(?:an? )?(?:easy |quick )?(?:shortcuts?|workarounds?|escape hatch(?:es)?)"
 )
 _FOR_LOGGING = re.compile(
     r"(?:(?:any|application|production|general|debug) )*(?:logging|logs|debugging|debug output)"
@@ -507,6 +510,8 @@ def _objects_of_prohibition(instruction: Instruction) -> str | None:
     harmless = [*_PLACES, Relation.EXCEPT, Relation.INSTEAD_OF]
     if all(map(_FOR_LOGGING.fullmatch, instruction.texts_of(Relation.FOR))):
         harmless.append(Relation.FOR)  # "never use `print()` for logging"
+    if all(map(_AS_SHORTCUT.fullmatch, instruction.texts_of(Relation.AS))):
+        harmless.append(Relation.AS)
     if _TO_SILENCE.fullmatch(instruction.text_of(Relation.TO) or ""):
         harmless.append(Relation.TO)
     if not instruction.has_only(*harmless):
@@ -562,11 +567,18 @@ def is_scoped(statement: Statement) -> bool:
     label = statement.label or _label_of_item(statement)
     if _PLATFORM.search(label) or any(map(_PLATFORM.search, statement.under[-1:])):
         return True
-    if _PART_OF_CODE.fullmatch(label):
+    if _PART_OF_CODE.fullmatch(label) or _SOME_OF_A_KIND.fullmatch(label):
         return True
     return len(label.split()) > 1 and _GENERAL_LABEL.search(label) is None
 
 
+# a label that says of which imports or types a statement is: "Cross-package imports"
+_SOME_OF_A_KIND = re.compile(
+    r"(?!(?:all|no|not|never|use|prefer|absolute|relative|named|default|module|code|wildcard|inline"
+    r"|dynamic|strict|es|js|ts|typescript|javascript|python|react|functional|class|explicit|any)\b)"
+    r"[\w/-]+ (?:imports?|exports?|types?)",
+    re.I,
+)
 # the label of the first sentence of an item, which is about the others too
 _LABEL_OF_ITEM = re.compile(r"(?P<label>[A-Z][^:`.!?]{2,60}): ")
 
@@ -667,9 +679,9 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
         known = [_in_its_language(token, statement) for token in tokens if token]
         # the others are left to the reader
         return [token for token in known if _is_of_language(token, statement)]
-    first, *others = re.split(r",? or |,? nor |, ", plain)
-    if others and "`" not in plain:  # "TODOs, placeholders or gaps"
-        plain = first
+    first, *others = re.split(r",? or |,? nor |,? and |, ", plain)
+    if others:  # "`any`, unsafe casts or `@ts-ignore`", "TODOs, placeholders or gaps"
+        return _tokens_in_parts([first, *others], statement)
     words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
     if " " not in words and not is_named_word(words):
         return []
@@ -677,6 +689,23 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     if token and token.files == PYTHON and _CODE_OF_SCRIPT.search(statement.text):
         token = named_token("dynamic imports") if "import" in words else None
     return [token] if token and _may_be_of(token, statement) else []
+
+
+# a part of a list that is left to the reader: "unsafe casts"
+_OTHER_PART = re.compile(r"[A-Za-z][A-Za-z /-]{2,40}")
+
+
+def _tokens_in_parts(parts: Sequence[str], statement: Statement) -> list[CodeToken]:
+    """The pieces of code among the parts of a list; [] if a part may limit the others."""
+    tokens: list[CodeToken] = []
+    for part in parts:
+        if "`" in part and not whole_match(_TOKENS, part):
+            return []
+        found = _tokens_named(part, statement)
+        if not found and not _OTHER_PART.fullmatch(part.replace("`", "")):
+            return []
+        tokens += found
+    return tokens
 
 
 def _named_in_any_form(words: str) -> CodeToken | None:

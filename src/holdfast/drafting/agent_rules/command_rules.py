@@ -402,7 +402,9 @@ _ONLY_MANAGER = forms(
     }
 )
 _MANAGER_LABEL = form("Package manager", r"(?:the )?(?:package|dependency) manage(?:r|ment)")
-_MANAGER_ALONE = form("pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: (?:only|exclusively))?")
+_MANAGER_ALONE = form(
+    "pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: workspaces)?(?: (?:only|exclusively))?"
+)
 # a heading about a part of the repository, which may have a package manager of its own
 _PART_OF_REPOSITORY = re.compile(
     r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
@@ -419,8 +421,15 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
         return _forbid_others(clause.statement.label.split()[-1])
     is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
     ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
-    match = whole_match(ways, re.sub(r" \([^()]*\)$", "", clause.text))
+    texts = [_REMARK.sub("", clause.text)]
+    if clause.begins_statement:  # "Node 22; package manager: pnpm"
+        texts += filter(_NAMES_MANAGER.match, clause.statement.text.strip(" .").split("; "))
+    match = next(filter(None, (whole_match(ways, text) for text in texts)), None)
     return _forbid_others(match["name"]) if match else []
+
+
+_REMARK = re.compile(r" \((?:[^()]|\([^()]*\))*\)$")
+_NAMES_MANAGER = re.compile(r"package manager:", re.I)
 
 
 def _forbid_others(manager: str) -> list[Draft]:

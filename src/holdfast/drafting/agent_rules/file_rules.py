@@ -45,8 +45,9 @@ _FILE_WORDS = (
 _NAMED_FILES = forms(
     {
         "any generated files in `vendor/`": (
-            rf"(?:(?:{_FILE_WORDS}|in|inside|under|of|to) )*"
+            rf"(?:(?:{_FILE_WORDS}|in|inside|under|of|to|such as|like) )*"
             rf"(?P<files>{CODES}|{OBJECTS})"
+            r"(?:,? (?:or|and) (?:other |any )?[a-z ]+ (?:artifacts|files|output))?"
             r"(?: (?P<kind>YAML|JSON|TOML|Markdown|SQL|XML|CSS|HTML))?"
             r"(?: files?| folders?| director(?:y|ies))?"
         ),

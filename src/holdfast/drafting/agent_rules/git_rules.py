@@ -14,7 +14,7 @@ from itertools import chain
 
 from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.acts import acts_of
+from holdfast.drafting.grammar.acts import acts_in, acts_of
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of, command_pattern
 from holdfast.drafting.grammar.forms import (
@@ -262,6 +262,8 @@ def git_act_rule(clause: Clause) -> list[Draft]:
     if instruction and re.fullmatch(r"(?:your )?git config(?:uration)?", instruction.object, re.I):
         acts = acts_of(instruction)
         return forbid_matches(any_of(act.gate for act in acts)) if acts else []
+    if clause.is_prohibited and len(listed := acts_in(clause.text)) > 1:
+        return forbid_matches(any_of(act.gate for act in listed))
     if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
         return []
     if not _ANY_OBJECT.fullmatch(instruction.object):

@@ -134,7 +134,7 @@ _INDENT_WITH_TABS = forms(
             r"(?:,? (?:not|never|instead of|rather than) spaces)(?: for indentation)?"
         ),
         "Indent with tabs": r"indent (?:with|using) tabs",
-        "Indentation: tabs": r"indentation: tabs",
+        "Indentation: tabs": r"indentation(?::| must (?:be|use)| is always) tabs",
     }
 )
 _INDENT_WITH_SPACES = forms(

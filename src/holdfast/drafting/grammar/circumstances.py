@@ -171,6 +171,8 @@ def _phrase_at(clause: ClauseWords, position: int) -> _Cut | None:
     if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
         return None
     before = clause.words[position - 1] if position else ""
+    if phrase == "as" and before == "such":
+        return None
     if before in ("or", "and") and phrase.endswith(("else", "elsewhere")):
         return None  # "in code or elsewhere" is one place
     following = position + len(phrase.split())

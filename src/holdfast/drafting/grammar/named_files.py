@@ -68,8 +68,9 @@ def path_glob(text: str) -> str | None:
 
 # file names that people write without backticks, and that are nothing else
 _BARE_NAMES = re.compile(
-    r"(?<![\w`./@-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.(?:json|toml|ya?ml|lock|cfg|ini|env|sql|proto|prisma"
-    r"|csproj|sln|gradle|md|mdx|html|css|scss|py|ts|tsx|jsx|mjs|go|rs|rb|php|sh|config)(?![\w`/-]|\.\w)"
+    r"(?<![\w`./@<-])(?:(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.(?:json|toml|ya?ml|lock|cfg|ini|env|sql|proto"
+    r"|prisma|csproj|sln|gradle|md|mdx|html|css|scss|py|ts|tsx|jsx|mjs|go|rs|rb|php|sh|config)"
+    r"(?![\w`/-]|\.\w)|(?:[\w.-]+/)+(?= (?:folder|directory)\b))"
 )
 
 
