@@ -13,7 +13,7 @@ rules: types, functions and constants. The patterns are shortened above.
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.agent_rules.code_rules import code_draft
+from holdfast.drafting.agent_rules.code_places import code_draft
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import CODES, form, forms, one_of, whole_match

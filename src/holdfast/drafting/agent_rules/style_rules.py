@@ -10,14 +10,14 @@ The patterns are shortened above.
 import re
 from dataclasses import replace
 
-from holdfast.drafting.agent_rules.code_rules import (
+from holdfast.drafting.agent_rules.code_places import (
     COMPONENTS,
     code_draft,
-    code_rule,
     is_about_commit_style,
-    is_named_word,
 )
+from holdfast.drafting.agent_rules.code_rules import code_rule
 from holdfast.drafting.agent_rules.code_tokens import SPACES, TABS
+from holdfast.drafting.agent_rules.named_code import is_named_word
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
