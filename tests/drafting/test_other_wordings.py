@@ -39,6 +39,10 @@ def forbidden(command: str) -> dict:
     return {"name": "command_not_run", "command": command}
 
 
+def on_branch(names: str) -> dict:
+    return {"name": "commit_branch", "pattern": rf"^(?!{names}$)"}
+
+
 def together(changed: str, also: str) -> dict:
     return {"name": "changes_together", "changed": changed, "also": also}
 
@@ -114,7 +118,28 @@ def together(changed: str, also: str) -> dict:
         ("Ensure that `.env` is not committed.", [{"name": "commit_excludes", "paths": ".env"}]),
         ("Never commit `a.log` files or `tmp/` folders.",
          [{"name": "commit_excludes", "paths": ["a.log", "tmp/*"]}]),
+        # branches of commits
+        ("Never commit directly to `main`.", [on_branch("main")]),
+        ("Never commit to main or master.", [on_branch("(?:main|master)")]),
+        ("Never work directly on the `main` branch.", [on_branch("main")]),
+        ("Always work on a feature branch, never on `main`.", [on_branch("main")]),
+        ("Commits to `main` are not allowed.", [on_branch("main")]),
+        ("Don't:\n\n- Commit directly to main", [on_branch("main")]),
+        ("Do not commit or push to `main`.",
+         [forbidden(r"git push(?=.*[ :+](?:refs/heads/)?main(?!\S))"), on_branch("main")]),
+        ("Never make changes in `lib`.", []),
+        ("Never commit to `main` unless asked.", []),
+        ("No commits on `release` branches.", []),
         # commits
+        ("Commit messages start with `feat:`.",
+         [{"name": "commit_message", "pattern": r"\A(?:feat)(?:\([^)\n]+\))?!?:"}]),
+        ("Prefix all commit messages with `[docs]`.",
+         [{"name": "commit_message", "pattern": r"\A\[docs\]"}]),
+        ("Prefix all commit messages with `[component]`.", []),
+        ("Prefix commits with `<area>:`.", []),
+        ("Always include `Co-Authored-By: Robot <a@b.c>`.",
+         [{"name": "commit_includes", "trailer": "(?i)^Co-Authored-By:"}]),
+        ("Always include `name: value`.", []),
         ("Commit style: terse, subject-only.",
          [{"name": "commit_message", "pattern": ONE_LINE}]),
         ("One-line commit messages only.", [{"name": "commit_message", "pattern": ONE_LINE}]),
@@ -133,6 +158,9 @@ def together(changed: str, also: str) -> dict:
          [{"name": "commit_message", "pattern": r"\A(?:feat|fix|chore)(?:\([^)\n]+\))?!?:"}]),
         ("Absolutely no `eval()`.",
          [{"name": "code_not_written", "pattern": r"(?<![\w$])eval\(", "files": CODE}]),
+        ("Never:\n\n- Commit, push, merge PRs",
+         [forbidden(r"(?:git commit(?!\S)|git push(?!\S)|(?:gh pr merge|glab mr merge)(?!\S))")]),
+        ("Never:\n\n- Commit, push, write poems", []),
         ("Never merge PRs.", [forbidden(r"(?:gh pr merge|glab mr merge)(?!\S)")]),
         ("Do not close issues.", [forbidden(r"gh issue close(?!\S)")]),
         ("Never comment on issues or PRs.",
@@ -159,6 +187,9 @@ def together(changed: str, also: str) -> dict:
         ("Every PR must link an issue.",
          [{"name": "pull_request", "body": r"#\d|/issues/\d"}]),
         ("A PR must link an issue if there is one.", []),
+        ("## Pull requests\n\n- Link issues with `Closes #1`",
+         [{"name": "pull_request", "body": r"#\d|/issues/\d"}]),
+        ("- Link issues with `Closes #1`", []),
         # files
         ("Don't write changeset files.", [{"name": "file_not_touched", "path": ".changeset/*"}]),
         ("Everything under `gen/` is generated. Do not edit by hand.",
@@ -167,6 +198,34 @@ def together(changed: str, also: str) -> dict:
          [{"name": "asks_before", "changed": "global.json", "asking": r"(?i)global\.json",
            "ordered": r"(?i)global\.json"}]),
         ("Do not touch `vendor/` without a good reason.", []),
+        ("Never change global.json unless asked.",
+         [{"name": "asks_before", "changed": "global.json", "asking": r"(?i)global\.json",
+           "ordered": r"(?i)global\.json"}]),
+        ("Never edit CLAUDE.md.", [{"name": "file_not_touched", "path": "CLAUDE.md"}]),
+        ("Never edit generated files (A.md, .b, etc.).",
+         [{"name": "file_not_touched", "path": "A.md"}]),
+        ("Never work on anything inside the vendor/ folder.",
+         [{"name": "file_not_touched", "path": "vendor/*"}]),
+        ("Do not author generated output such as `dist/` or other build artifacts.",
+         [{"name": "file_not_touched", "path": "dist/*"}]),
+        ("Keep `a.json` and `lib/` intact so that the app starts.",
+         [{"name": "file_not_touched", "path": "a.json"},
+          {"name": "file_not_touched", "path": "lib/*"}]),
+        ("You are working only inside the `web/` folder.",
+         [{"name": "code_not_written", "pattern": r"\A", "files": ["*", "!web/*"]}]),
+        ("Types are in `gen/*.ts` files (generated, don't edit)",
+         [{"name": "file_not_touched", "path": "gen/*.ts"}]),
+        ("Never write to `raw/`. Only ever write to `out/`.",
+         [{"name": "file_not_touched", "path": "raw/*"}]),
+        ("Never edit `a.py`. Only edit `a.py` in tests.", []),
+        ("## Never\n\n- Change the Prisma schema",
+         [{"name": "file_not_touched", "path": "*schema.prisma"}]),
+        # quotations that are orders
+        ("> **Never edit** `gen/`.", [{"name": "file_not_touched", "path": "gen/*"}]),
+        ("> [!IMPORTANT]\n> Never edit `gen/`.", [{"name": "file_not_touched", "path": "gen/*"}]),
+        ("> ⚠️ Never edit `gen/`.", [{"name": "file_not_touched", "path": "gen/*"}]),
+        ("> Never edit `gen/`.", []),
+        ("> [!NOTE]\n> See below.\n\nNow.\n\n> Never edit `gen/`.", []),
         ("Leave `vendor/` untouched.", [{"name": "file_not_touched", "path": "vendor/*"}]),
         ("Do not edit files outside `src/`.",
          [{"name": "code_not_written", "pattern": r"\A", "files": ["*", "!src/*"]}]),
@@ -187,7 +246,35 @@ def together(changed: str, also: str) -> dict:
         ("After any change to Go files in `api/`, run `make test`.", [after("api/*.go")]),
         ("After ANY change to Go files in `api/`, you MUST:\n1. Check: `make test`",
          [after("api/*.go")]),
+        ("Run `make test` after making changes.", [after("*")]),
+        ("See `apps/web/a.ts`.\n\nWeb changes: `make test`", [after("apps/web/*")]),
+        ("See `web/a.ts` and `apps/web/b.ts`.\n\nWeb changes: `make test`", []),
+        ("## Definition of done\n\n- [ ] `make test` passes", [after("*")]),
+        ("**Verify before finishing**: run `./.ci/check.sh` and any relevant tests.",
+         [after("*", r"\./\.ci/check\.sh(?!\S)")]),
+        ("Always run `make test` at the root for automatic linting.", [after("*")]),
+        ("Always run `make test` for releases.", []),
+        ("Run npm test before committing.", [before(COMMIT, r"npm test(?!\S)")]),
+        ("Run npm scripts before committing.", []),
+        ("See `api/a.py`.\n\nRun `make test` before finishing API work.", [after("api/*")]),
+        ("Run `make test` before finishing API work.", []),
+        # replies
+        ("Communication with the user: Thai", [{"name": "language", "code": "th"}]),
+        ("Communication: be brief", []),
+        ("Communicate with humans in Thai.", [{"name": "language", "code": "th"}]),
         # approval
+        ("Ask before any destructive git operation (reset, force push).",
+         [{"name": "asks_before",
+           "command": r"git (?:reset(?=.* --hard)|clean(?=.* -\w*f)|branch -D"
+           r"|push(?=.* (?:--force\S*|-f)(?!\S)))",
+           "asking": r"(?i)\b(?:reset|clean|force|delet|discard|destructive|branch)",
+           "ordered": r"(?i)\b(?:reset|clean|force|delet|discard|destructive|branch)"}]),
+        ("Do not (without explicit permission):\n\n- Push to the remote",
+         [{"name": "asks_before", "command": PUSH, "asking": r"(?i)\bpush",
+           "ordered": r"(?i)\bpush"}]),
+        ("Require human approval before changing code and before pushing.",
+         [{"name": "asks_before", "command": PUSH, "asking": r"(?i)\bpush",
+           "ordered": r"(?i)\bpush"}]),
         ("Do not push without explicit manual confirmation.",
          [{"name": "asks_before", "command": PUSH, "asking": r"(?i)\bpush",
            "ordered": r"(?i)\bpush"}]),
@@ -217,6 +304,12 @@ def together(changed: str, also: str) -> dict:
         ("## Commits\n\nTypes:\n\n- `feat`: new\n- `data`: tables",
          [{"name": "commit_message", "pattern": rf"\A{TYPES_AND_DATA} \S"}]),
         ("## Types\n\n- `feat`: a feature\n- `user`: a person", []),
+        ("- Commitlint: conventional commit message validation\n"
+         "  - Required format: `type(scope): summary`",
+         [{"name": "commit_message", "pattern": r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"}]),
+        ("Branch naming: feature/<topic>, fix/<ticket>",
+         [forbidden(r"git (?:checkout -[bB]|switch -[cC]|branch(?! -))"
+                    r" (?!(?:feature|fix)/|\d*&?[<>]|&>|\S*[$`])\S")]),
         # tools and package managers
         ("Use `bun install` and `bun run` (never npm or yarn).",
          [forbidden(r"(?:npm(?!\S)|yarn(?!\S))")]),
@@ -235,6 +328,11 @@ def test_a_manager_that_a_project_uses_rules_out_the_others():
     for line in (
         "This project uses **pnpm**.",
         "Dependencies are installed with pnpm.",
+        "Use Node `>=22` and `pnpm@9`.",
+        "It uses `pnpm` for package management and builds.",
+        "Use pnpm 11.8.0: `pnpm install`, `pnpm dev`.",
+        "Runtime: Node.js 22; package manager: pnpm 11.",
+        "**Package manager**: pnpm workspaces (pnpm 10, Node >=20 (or 24))",
         "**Package manager**: pnpm 9",
     ):
         (spec,) = measures_of(line)
@@ -296,6 +394,45 @@ def test_a_manager_that_a_project_uses_rules_out_the_others():
          "const ab: u8 = 1;"),
         ("PascalCase for types, traits, and enum variants", "a.rs", "trait Read {", "trait read {"),
         ("Use kebab-case for file names.", "src/a-b.ts", "1", None),
+        ("Files: `snake_case.rs`; folders as you like", "a_b.rs", "1", None),
+        ("Use the `@/` alias for internal imports.", "a.ts", "import a from './a'",
+         "import a from '../a'"),
+        ("Never use `fetch` inside a React component.", "a.jsx", "load()", "fetch('/a')"),
+        ("Never use `System.out.println()` for application logging.", "a.java", "log.info(a)",
+         "System.out.println(a)"),
+        ("# TypeScript\n\nDo not use the `public` modifier.", "a.ts", "a: A", "public a: A"),
+        ("Use `inject()` instead of constructor injection.", "a.ts", "a = inject(A)",
+         "constructor(private a: A) {}"),
+        ("`apps/web` must not depend on `@shop/db`.", "apps/web/a.ts", "import a from '@shop/ui'",
+         "import a from '@shop/db'"),
+        ("Never:\n\n- Use `any`, unsafe casts or `@ts-ignore` as shortcuts", "a.ts",
+         "a: unknown", "// @ts-ignore"),
+        ("Adhere to Prettier (single quotes, no semicolons and trailing commas).", "a.ts",
+         "let a = 1", "let a = 1;"),
+        ("Prettier: single quotes, semicolons, width 80", "a.ts", "a" * 80, "a" * 81),
+        ("Indentation must be tabs.", "a.ts", "\ta", "    a"),
+        ("# Python\n\nFollow PEP 8 and use type hints for all functions.", "a.py",
+         "def f(a: int): ...", "def f(a): ..."),
+        ("Named exports exclusively.", "a.ts", "export const a = 1", "export default a"),
+        ("Leave NO todo's or gaps.", "a.py", "# done", "# TODO later"),
+        ("Absolutely zero em-dashes in comments.", "a.py", "# a - b", "# a — b"),
+        ("Never hard-code a hex value.", "a.css", "color: var(--a)", "color: #fff000"),
+        ("Never hardcode colors in component files.", "a.tsx", "c={a}", "c='rgb(1, 2, 3)'"),
+        ("Use `@render` for slots (instead of `<slot>`).", "a.svelte", "{@render a()}", "<slot />"),
+        ("Don't use ngIf, but instead use @if.", "a.html", "@if (a)", "<a *ngIf='b'>"),
+        ("Do not use Directory.SetCurrentDirectory as it has side effects.", "a.cs",
+         "Directory.GetFiles(a)", "Directory.SetCurrentDirectory(a)"),
+        ("- See `src/handlers/a.rs`.\n- Never use `unwrap()` in handlers.", "src/handlers/a.rs",
+         "a?", "a.unwrap()"),
+        ("# Python\n\nUse type hints for all functions.", "a.py",
+         "def f(a: int, b=1): ...\n    def g(self): ...\ndef test_a(b): ...",
+         "    def f(self, a, b: int): ..."),
+        ("# Python\n\nType hints are required on all public functions.", "a.py",
+         "def _f(a): ...", "async def f(a): ..."),
+        ("# TypeScript\n\nUse explicit return types for all functions.", "a.ts",
+         "function f(a: A): B {", "export function f(a: A) {"),
+        ("`from __future__ import annotations` at the top of every file.", "a.py",
+         "from __future__ import annotations", "import a"),
     ],
 )  # fmt: skip
 def test_code_that_a_line_forbids_in_other_words(line, path, keeps, breaks):
@@ -309,6 +446,35 @@ def test_a_file_with_a_name_in_another_case():
     (spec,) = measures_of("Use kebab-case for file names.")
     for path, value in (("src/myFile.ts", 0), ("src/my_file.ts", 0), ("src/[slug].tsx", 1)):
         assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+
+
+def test_names_of_folders_inside_of_the_repository():
+    for line in (
+        "Use lowercase with dashes for directories (e.g., components/auth-wizard).",
+        "- **Directories**: lowercase with dashes",
+        "Folders: `kebab-case`",
+    ):
+        (spec,) = measures_of(line)
+        for path, value in (
+            ("src/authWizard/a.ts", 0),
+            ("/Home/My_App/components/auth_wizard/a.ts", 0),
+            ("/Home/My_App/components/auth-wizard/A.tsx", 1),
+            ("src/__tests__/a.ts", 1),
+        ):
+            assert build(spec).judge_turn(wrote(path, "1")).value == value, (line, path)
+
+
+def test_names_of_the_files_of_components():
+    (spec,) = measures_of("Use PascalCase for React component file names (e.g., UserCard.tsx).")
+    for path, value in (("src/components/userCard.tsx", 0), ("src/components/index.tsx", 1)):
+        assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+
+
+def test_names_of_files_by_their_language():
+    first, second = measures_of("Files: kebab-case for TypeScript, snake_case for Rust")
+    for spec, path, value in ((first, "myFile.ts", 0), (second, "my-file.rs", 0)):
+        assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+    assert build(first).judge_turn(wrote("my_file.rs", "1")).value == 1
 
 
 def test_a_name_of_a_file_in_the_folder_of_a_heading():
@@ -402,6 +568,20 @@ def test_a_rule_beside_words_that_only_seem_to_limit_it(text, specs):
         "Never use `script/tag-release`.",
         "Never ignore errors with `_`.",
         "Use `let`, not `var` (Swift).",
+        # facts about code, and examples
+        "`load` returns Rows, not `Row`.",
+        "`load` is an `A`, not a `Foo.bar`.",
+        "`Foo.bar`, not `Foo.baz`.",
+        "Use clear names: `user => user.id`, not `u => u.id`.",
+        "Never use `fn(name: string)`.",
+        # about a part of the repository or of the work, or about what is said
+        "Backend: no `os.system`.",
+        "Cross-package imports: use the name of the package, never relative paths.",
+        "- Tooltips in the header bar: use `a.b`. Never use `c.d()`.",
+        "## Adding a new page\n\n- Run `make test` before committing",
+        "## How to write a plugin\n\n- Use `pathlib` instead of `os.path`",
+        "## PR reviews\n\n- No em dashes",
+        "Never use `--force`.",
         "Do not add runtime dependencies.",
         "No new dependencies unless they are small.",
         "- Using `a.x()` instead of `b.y()` (breaks the build)",

@@ -293,7 +293,6 @@ NO_RULES = """
     Before starting, run `npm install`.
     Do not report a bug without logs.
     Never commit it.
-    Never commit to `main`.
     Never commit to `main` without asking.
     When committing, use `make commit`.
     When deploying, run `./deploy.sh`.

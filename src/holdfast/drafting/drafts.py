@@ -79,7 +79,4 @@ CONDITIONAL = Undrafted(
 ON_OCCASION = Undrafted(
     "it applies only on certain occasions; write it yourself, with `when:` and its own probes"
 )
-BRANCH_OF_COMMITS = Undrafted(
-    "it is about the branch of commits; write it yourself, with the measure `commit_branch`"
-)
 AN_EXCEPTION = Undrafted("it names an exception, which no measure can allow for")

@@ -38,6 +38,7 @@ from holdfast.drafting.drafts import (
     Undrafted,
 )
 from holdfast.drafting.grammar.clauses import Clause, clauses_of, coordinated_prohibitions
+from holdfast.drafting.grammar.named_files import with_files_as_code
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
     add_never,
@@ -95,6 +96,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     if is_taken_back(statement):
         return NOT_AN_INSTRUCTION
     statement = without_introduction(statement)
+    as_written = statement.text
+    statement = replace(statement, text=with_files_as_code(statement.text))
     if any(map(prohibits, statement.under[:-1])) and not NEVER_FIRST.match(statement.text):
         return NEEDS_A_JUDGE
     if may_be_advice(statement):
@@ -120,7 +123,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
             return permit_wrapped(narrowed, statement) or NO_MEASURE
     if of_bot and is_of_an_occasion(statement):
         return ON_OCCASION
-    return why_unread(statement)
+    return why_unread(replace(statement, text=as_written))
 
 
 def _read_by(
@@ -160,7 +163,7 @@ def _reads_conditions(reader: ClauseReader, statement: Statement) -> bool:
         conditions = [n for n in conditions if n not in nearest or not heads_commands(n)]
     if reader is protected_file_rule:
         conditions = [name for name in conditions if not says_when_editing(name)]
-    names_change = reader in RUN_READERS and heads_commands(statement.label)
+    names_change = reader in RUN_READERS and heads_commands(statement.label, statement.document)
     if is_of_some_changes(statement) and not names_change:
         return False
     return not conditions or (reader in CONDITION_READERS and conditions == [statement.label])

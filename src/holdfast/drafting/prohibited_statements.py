@@ -133,7 +133,9 @@ def state_in_full(statement: Statement) -> Statement:
     return replace(prohibition, text=text, under=under)
 
 
-_NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
+_NO_FIRST = re.compile(
+    r"(?:no|not|never|avoid|stop|without|nothing|refrain|do not|don['’]t)\b", re.I
+)
 
 
 def add_never(statement: Statement) -> Statement:
@@ -165,6 +167,13 @@ _NEVER_DONE = forms(
         ),
     }
 )
+# "Do not (without explicit permission):"
+_NEVER_UNASKED = re.compile(
+    rf"\W*{NEVER}(?: do)?(?: (?:these|the following|any of these))?,? \(?(?:without|unless)"
+    r" (?:(?:explicit(?:ly)?|prior|user|my|the user['’]s) )*"
+    r"(?:permission|approval|confirmation|asked|instructed|told|requested)\)?[\s:.!]*",
+    re.I,
+)
 _OFF_LIMITS = re.compile(
     r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
@@ -177,6 +186,11 @@ def turn_into_prohibition(statement: Statement) -> Statement:
     off limits", or an item below "Never use".
     """
     text = statement.text
+    if any(map(_NEVER_UNASKED.fullmatch, statement.under[-1:])) and not _NO_FIRST.match(text):
+        order = f"Never {text[0].lower()}{text[1:]}".rstrip(" .")
+        return replace(
+            statement, text=f"{order} without explicit permission", under=statement.under[:-1]
+        )
     if match := whole_match(_NEVER_DONE, statement.label):
         return replace(statement, text=f"Never {match['verb'].lower()} {text}", label="")
     if statement.under and (match := whole_match(_NEVER_DONE, statement.under[-1])):

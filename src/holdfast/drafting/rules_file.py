@@ -26,6 +26,15 @@ _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _BOLD_LINE = re.compile(r"^\s*(?:\*\*|__)([^*_]+)(?:\*\*|__):?\s*$")
 _RULER = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$")
 _TAG = re.compile(r"^\s*<(/?)([A-Za-z][\w-]*)[^<>]*>\s*$")
+# a quoted line that is an order rather than a quotation: "> **Important:** never ...", "> [!NOTE]"
+_ADMONITION = re.compile(
+    r"^\s*>\s*(?:\[!\w+\]|[\u2139\u26a0\u26d4\u2757\u274c\U0001f4a1\U0001f4cc\U0001f512\U0001f6a8"
+    r"\U0001f6d1]|(?:\*\*|__)?(?:IMPORTANT|CRITICAL|WARNING|CAUTION|NOTE|MANDATORY)\b"
+    r"|(?:\*\*|__)(?:important|critical|warning|caution|note|rule|do not|don['’]t|never|always"
+    r"|must)\b)",
+    re.I,
+)
+_QUOTED = re.compile(r"^\s*>\s?(?:\[!\w+\]\s*)?")
 _ENDS = re.compile(r"[.!?:;][\"'”’)*_]*$")
 # a line that has so many may continue on the next one, however that begins
 _MIN_WRAPPED_CHARACTERS = 60
@@ -419,6 +428,7 @@ class _BlockReader:
         until: the text that ends the comment, metadata or example in which the reader is; None
             outside of one.
         element: what the lines up to that text are.
+        is_in_admonition: whether the line before was a part of an admonition.
     """
 
     blocks: list[_Block] = field(default_factory=list)
@@ -427,6 +437,7 @@ class _BlockReader:
     introduces: _Block | None = None
     until: str | None = None
     element: Element = Element.COMMENT
+    is_in_admonition: bool = False
 
     def read(self, number: int, line: str) -> None:
         """Adds a line to the blocks."""
@@ -441,10 +452,27 @@ class _BlockReader:
                 if self.introduces is not None:
                     self.introduces.code.append(line.strip())
                 self._add(number, line, Element.CODE)
+        elif self._is_of_admonition(line):
+            self._read_admonition(number, _QUOTED.sub("", line))
         elif not line.strip() or (_RULER.match(line) and number > 1):
             self.open = None
         elif not self._opens(number, line):
             self._read_text(number, line)
+
+    def _is_of_admonition(self, line: str) -> bool:
+        """Whether a line begins an admonition or continues one: "> **Important:** never ..."."""
+        is_quoted = line.lstrip().startswith(">")
+        self.is_in_admonition = is_quoted and (
+            self.is_in_admonition or _ADMONITION.match(line) is not None
+        )
+        return self.is_in_admonition
+
+    def _read_admonition(self, number: int, line: str) -> None:
+        """Reads a line of an admonition, without its mark, as a text."""
+        if line.strip():
+            self._read_text(number, line)
+        else:
+            self.open = None
 
     def _add(self, number: int, line: str, element: Element) -> None:
         """Adds a line that is not a text, as a block of its own."""

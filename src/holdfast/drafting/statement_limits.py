@@ -10,14 +10,13 @@ import re
 
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
-    BRANCH_OF_COMMITS,
     CONDITIONAL,
     NEEDS_A_JUDGE,
     NO_MEASURE,
     NOT_AN_INSTRUCTION,
     Undrafted,
 )
-from holdfast.drafting.grammar.forms import NEVER, one_of, word_pattern
+from holdfast.drafting.grammar.forms import one_of, word_pattern
 from holdfast.drafting.prohibited_statements import NEVER_FIRST
 from holdfast.drafting.rules_file import Statement
 
@@ -202,6 +201,15 @@ _UNCONDITIONAL = re.compile(
 _SCOPE = re.compile(
     r"\w-only\b(?! files?\b)|\bscope\b *(?:\(|$)|^path [a-z]\b|\w skill *(?:\(|$)", re.I
 )
+# a heading of a procedure for one kind of thing: "Adding a page", "How to write a new test"
+_PROCEDURE = re.compile(
+    r"[\W\d]*(?:(?:how|steps|guide|instructions?|process|checklist|workflow) (?:to|for) )?"
+    r"(?:[a-z]+ing|add|create|write|build|implement|make|define|introduce|set up|register)"
+    r" (?:an? |another |new |your (?:own |first )|custom )(?:(?:an? |new |custom )*)"
+    r"(?!(?:[\w-]+ )?(?:commits?|PRs?|pull|merge|branch(?:es)?|changes?|code|files?|features?"
+    r"|tasks?|requests?)\b)",
+    re.I,
+)
 # headings of procedures that are only followed at times, whose steps are no rules
 _AT_TIMES = re.compile(
     r"\b(?:releas|hotfix|deploy|publish|backport|rollback|version|debugg|reproduc|triag|troubleshoot"
@@ -213,13 +221,15 @@ _AT_TIMES = re.compile(
 def conditions_above(statement: Statement) -> list[str]:
     """The label and the headings of a statement that name a condition."""
     names = (statement.label, *statement.under)
-    is_step = statement.is_numbered and not NEVER_FIRST.match(statement.text)
+    is_ban = NEVER_FIRST.match(statement.text) is not None
+    is_step = statement.is_numbered and not is_ban
     return [
         name
         for name in names
         if _SCOPE.search(name)
         or (_CONDITION.search(name) and not _UNCONDITIONAL.match(name))
         or (is_step and _AT_TIMES.search(name))
+        or (not is_ban and _PROCEDURE.match(name))
     ]
 
 
@@ -282,7 +292,9 @@ _EXCEPTION_AFTER = re.compile(
     r"(?:^|[.!] )"
     + one_of(
         *(r"the (?:only|sole|one) exception", r"exceptions?\b", r"except\b", r"unless\b"),
-        *(r"however\b", r"but\b", r"only\b", "if you (?:need|must|have)", r"allowed\b"),
+        *(r"however\b", r"but\b", "if you (?:need|must|have)", r"allowed\b"),
+        # and not "Only ever write to `out/`", which forbids more
+        r"only\b(?! (?:ever )?(?:write|edit|change|touch)(?: files)? (?:to|in|under|inside) `)",
         "it['’]s (?:fine|ok)",
     )
     + r"|\b(?:is|are) (?:exempt|(?:the|an) (?:only )?exceptions?)\b",
@@ -329,19 +341,9 @@ _INSTRUCTION = re.compile(
 )
 
 
-# "never commit directly to main"
-_TO_A_BRANCH = re.compile(
-    rf"\b{NEVER} (?:\w+ (?:or|and) )?commit(?: (?:directly|straight|code|changes|anything))*"
-    r" (?:to|on|into) (?:the )?`?(?:main|master|develop|trunk)\b(?! (?:repo|project|code))",
-    re.I,
-)
-
-
 def why_unread(statement: Statement) -> Undrafted:
     """Why a statement that no reader knows is not a rule, as far as its words tell."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
-    if _TO_A_BRANCH.search(text):
-        return BRANCH_OF_COMMITS
     if _SOFT.search(text):
         return A_PREFERENCE
     if not _INSTRUCTION.search(text):

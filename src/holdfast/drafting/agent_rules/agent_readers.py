@@ -29,6 +29,7 @@ from holdfast.drafting.agent_rules.commit_form_rules import (
     commit_form_rule,
     commit_shape_rule,
     unwanted_prefix_rule,
+    wanted_prefix_rule,
 )
 from holdfast.drafting.agent_rules.commit_rules import (
     commit_type_rule,
@@ -46,6 +47,7 @@ from holdfast.drafting.agent_rules.git_rules import (
     amend_rule,
     branch_name_rule,
     comment_rule,
+    commit_branch_rule,
     forced_push_rule,
     git_act_rule,
     hook_rule,
@@ -53,7 +55,11 @@ from holdfast.drafting.agent_rules.git_rules import (
 )
 from holdfast.drafting.agent_rules.header_rules import header_rule
 from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
-from holdfast.drafting.agent_rules.naming_rules import file_name_rule, naming_rule
+from holdfast.drafting.agent_rules.naming_rules import (
+    file_name_rule,
+    folder_name_rule,
+    naming_rule,
+)
 from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_base_rule,
     pr_body_rule,
@@ -66,6 +72,7 @@ from holdfast.drafting.agent_rules.style_rules import (
     indentation_rule,
     line_length_rule,
     style_list_rule,
+    type_hint_rule,
 )
 from holdfast.drafting.agent_rules.together_rules import together_rule
 from holdfast.drafting.agent_rules.trailer_rules import (
@@ -94,6 +101,7 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     dependency_rule,
     forbidden_command_rule,
     push_rule,
+    commit_branch_rule,
     forced_push_rule,
     hook_rule,
     amend_rule,
@@ -116,6 +124,7 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     trailer_rule,
     sign_off_rule,
     commit_form_rule,
+    wanted_prefix_rule,
     unwanted_prefix_rule,
     unwanted_type_rule,
     committed_file_rule,
@@ -127,8 +136,10 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     import_place_rule,
     line_length_rule,
     indentation_rule,
+    type_hint_rule,
     naming_rule,
     file_name_rule,
+    folder_name_rule,
     together_rule,
     header_rule,
 )

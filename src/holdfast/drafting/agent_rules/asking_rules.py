@@ -36,7 +36,7 @@ _WORDS_AROUND_APPROVAL = frozenset(
     or and exact action current conversation otherwise prompt with written operator someone person
     getting obtaining receiving having given gives give giving who doing again instead please but
     manual manually verbal verbally
-    always check wait get obtain seek before""".split()
+    always check wait get obtain seek before authorisation""".split()
 )
 _ASKS = frozenset("ask confirm check get obtain seek request wait".split())
 _NEEDS_OBJECT = frozenset("check get obtain seek request wait".split())  # "get *approval*"
@@ -112,12 +112,17 @@ def _acts_after_asking(instruction: Instruction) -> str:
     numbers = [n for n, (relation, _) in enumerate(circumstances) if relation in relations]
     if instruction.verbs == ("require",) and not numbers:  # "approval is required to push"
         numbers = [n for n, (relation, _) in enumerate(circumstances) if relation is Relation.TO]
-    if len(numbers) != 1:
+    if len(numbers) != 1 and {circumstances[n].relation for n in numbers} != {Relation.BEFORE}:
         return ""
     number = numbers[0]
     asked = f"{instruction.object} {_join(circumstances[:number])}"
     acts = circumstances[number].text
     rest = circumstances[number + 1 :]
+    further = [text for relation, text in rest if relation is Relation.BEFORE]
+    if further:  # "before changing code and before pushing"
+        acts = re.sub(r" (?:and|or)$", "", acts.strip(" ,"))
+        acts = ", ".join((acts, *further))
+        rest = tuple(n for n in rest if n.relation is not Relation.BEFORE)
     if "`" in acts and rest and all(relation is Relation.WITH for relation, _ in rest):
         acts = ", ".join((acts, *(text for _, text in rest)))  # "before `git add`, `git commit`"
         rest = ()
@@ -215,7 +220,8 @@ def _require_approval_of_acts(acts: str) -> list[Draft]:
             others.append(part)
     named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True)
     drafts += [_require_approval(_of_branch(act.command, acts), act.word) for act in named]
-    return drafts if named or not others or is_example else []
+    most_are_known = len(drafts) > 2 * len(others)
+    return drafts if named or not others or is_example or most_are_known else []
 
 
 def _of_branch(command: str, acts: str) -> str:

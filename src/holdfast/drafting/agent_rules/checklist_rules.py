@@ -15,6 +15,7 @@ from holdfast.drafting.agent_rules.run_rules import (
     NOT_A_CHECK,
     REPORTS_OR_ENDS,
     STATES,
+    folder_of_part,
     listed_commands,
     of_part,
     offers_another,
@@ -53,15 +54,31 @@ def labelled_command_rule(clause: Clause) -> list[Draft]:
     text = clause.text
     if ": `" in text and not label:
         label, _, text = text.partition(": ")
-    occasion = _occasion_of_heading(label)
+    occasion = _occasion_of_heading(label) or _change_of_part(label, statement.document)
     instruction = instruction_of(text)
     if occasion is None or instruction is None:
         return []
     if not instruction.binds or instruction.circumstances or not instruction.does(RUN):
         return []
-    if not re.fullmatch(CODES, instruction.object):
+    commands = _AND_OTHER_TESTS.sub("", instruction.object)
+    if not re.fullmatch(CODES, commands):
         return []
-    return of_part(require(listed_commands(instruction.object), occasion), statement)
+    return of_part(require(listed_commands(commands), occasion), statement)
+
+
+_CHANGES_OF_PART = re.compile(r"(?P<part>[A-Z][\w-]*) (?:code )?changes")
+
+
+def _change_of_part(label: str, document: str) -> Occasion | None:
+    """The occasion of "Web changes", if the rules file has paths of a folder `web`."""
+    match = _CHANGES_OF_PART.fullmatch(label)
+    folder = folder_of_part(match["part"], document) if match else None
+    return AfterChange((f"{folder}/*",)) if folder else None
+
+
+_AND_OTHER_TESTS = re.compile(
+    r" and (?:any|all|the)(?: (?:other|relevant|related|affected))* (?:tests|checks)$", re.I
+)
 
 
 _OPTIONAL = re.compile(
@@ -224,9 +241,14 @@ _RUN_THESE = re.compile(
 )
 
 
-def heads_commands(heading: str) -> bool:
-    """Whether a heading names a change after which the commands below it have to be run."""
-    return isinstance(_occasion_of_heading(heading), AfterChange)
+def heads_commands(heading: str, document: str = "") -> bool:
+    """Whether a heading names a change after which the commands below it have to be run.
+
+    Args:
+        document: the rules file, whose paths tell the folder of a part such as "Web".
+    """
+    occasion = _occasion_of_heading(heading) or _change_of_part(heading, document)
+    return isinstance(occasion, AfterChange)
 
 
 def _occasion_above(statement: Statement) -> Occasion | None:
@@ -244,6 +266,8 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
         event = checklist["event"] or checklist["request"]
         return occasion_of(Circumstance(Relation.BEFORE, event))
     plain = _MARKS.sub("", heading)
+    if _WHEN_DONE.fullmatch(plain):
+        return END_OF_WORK
     if instruction := instruction_of(plain):
         if instruction.modality is Modality.NEVER:
             return _occasion_until(instruction)
@@ -259,6 +283,11 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
     return None
 
 
+_WHEN_DONE = re.compile(
+    r"(?:the )?(?:definition of done|done (?:criteria|when|means)"
+    r"|completion (?:criteria|checklist))",
+    re.I,
+)
 _CHANGES = re.compile(r"(?:(?:any|all) )?[A-Z][\w#+]* (?:code )?(?:changes|edits)")
 _THESE_PASS = re.compile(
     r"(?:(?:running|you run|you have run) )?(?:all |every one |each )?(?:of )?"

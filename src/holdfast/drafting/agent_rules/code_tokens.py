@@ -137,6 +137,10 @@ _NAMED_TOKENS = {
         "hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
         "hex/rgb values|hex or rgb values|hex color values|hardcoded hex values"
     ): CodeToken(r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
+    "hardcoded colors|hardcoded color values|raw colors|raw color values": CodeToken(
+        r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl)a?\(",
+        ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
+    ),
     "semicolons|trailing semicolons": CodeToken(r";[ \t]*$", SCRIPT),
     "tabs": TABS,
     "spaces": SPACES,
@@ -152,6 +156,12 @@ _NAMED_TOKENS = {
     "relative imports|relative import paths|relative paths|relative ones": CodeToken(
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\.?/|^\s*from\s+\.""",
         (*SCRIPT, *PYTHON),
+    ),
+    "imports from parent folders": CodeToken(
+        r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\./""", SCRIPT
+    ),
+    "constructor injection": CodeToken(
+        r"\bconstructor\s*\(\s*(?:private|public|protected|readonly)\s", TYPED
     ),
     "commonjs|commonjs modules|commonjs syntax|commonjs require|common js": CodeToken(
         r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w", SCRIPT
@@ -210,6 +220,7 @@ _LOOKS = (
     (r"statements?|declarations?|blocks?|loops?", r"^\s*{}\b"),
     (r"decorators?|annotations?", r"@{}\b"),
     (r"functions?|methods?|hooks?|calls?|macros?", r"(?<![\w$]){}!?\("),
+    (r"modifiers?|keywords?", r"(?<![\w$.-]){}\s+\w"),
 )
 
 
@@ -293,6 +304,8 @@ _NO_CODE = re.compile(
     | \.config$                     # files
     | ^\#\s                         # headings
     | ^@?[a-z]\w*-[\w-]+$           # names of packages
+    | \b[a-z]\w?[ ]?=> | \([a-z],    # examples with variables such as `x => x.id`
+    | ^(?:fn|func|fun|def|function)\b  # declarations, whose names are examples
     """,
     re.VERBOSE,
 )

@@ -356,7 +356,7 @@ def agent_tool_rule(clause: Clause) -> list[Draft]:
 
 # --- The package manager
 
-_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
+_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)(?:@\d[\w.]*| v?\d[\w.+]*)?`?"
 _PACKAGES = r"(?:\w+ )?(?:package|dependency) (?:manager|management|installs?)"
 _ONLY_MANAGER = forms(
     {
@@ -375,6 +375,17 @@ _ONLY_MANAGER = forms(
             rf"(?:all )?(?:packages|projects|apps|workspaces) use {_MANAGER}"
             rf" as (?:the|their) {_PACKAGES}"
         ),
+        "Use Node 22 and pnpm": (
+            rf"{ADVERBS}use Node(?:\.js)? `?[\w.>=+ ]{{1,8}}`? (?:and|with) {_MANAGER}"
+        ),
+        "It uses pnpm for package management": (
+            rf"(?:it|the (?:workspace|app|backend and frontend)) uses {_MANAGER} (?:as|for)"
+            rf" (?:the |its |all )*{_PACKAGES}(?: and [\w -]+)?"
+        ),
+        "All commands must use pnpm": (
+            rf"all (?:commands|scripts|installs) (?:must |should )?(?:always )?use {_MANAGER}"
+            r"(?: (?:from|in|at) the (?:repo(?:sitory)? |project |workspace |monorepo )?root)?"
+        ),
         "The package manager is pnpm": (
             rf"(?:the |our )?(?:package|dependency) (?:manager|management)(?: is|:)? {_MANAGER}"
             r"(?: (?:only|exclusively))?"
@@ -391,7 +402,9 @@ _ONLY_MANAGER = forms(
     }
 )
 _MANAGER_LABEL = form("Package manager", r"(?:the )?(?:package|dependency) manage(?:r|ment)")
-_MANAGER_ALONE = form("pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: (?:only|exclusively))?")
+_MANAGER_ALONE = form(
+    "pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: workspaces)?(?: (?:only|exclusively))?"
+)
 # a heading about a part of the repository, which may have a package manager of its own
 _PART_OF_REPOSITORY = re.compile(
     r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
@@ -408,8 +421,15 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
         return _forbid_others(clause.statement.label.split()[-1])
     is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
     ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
-    match = whole_match(ways, re.sub(r" \([^()]*\)$", "", clause.text))
+    texts = [_REMARK.sub("", clause.text)]
+    if clause.begins_statement:  # "Node 22; package manager: pnpm"
+        texts += filter(_NAMES_MANAGER.match, clause.statement.text.strip(" .").split("; "))
+    match = next(filter(None, (whole_match(ways, text) for text in texts)), None)
     return _forbid_others(match["name"]) if match else []
+
+
+_REMARK = re.compile(r" \((?:[^()]|\([^()]*\))*\)$")
+_NAMES_MANAGER = re.compile(r"package manager:", re.I)
 
 
 def _forbid_others(manager: str) -> list[Draft]:

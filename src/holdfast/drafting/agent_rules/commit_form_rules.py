@@ -15,16 +15,20 @@ from holdfast.drafting.agent_rules.commit_rules import (
     commit_rule,
     is_about_commits,
     is_of_something_else,
+    type_prefix,
 )
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.clauses import Clause, codes_in
+from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import (
     ADVERBS,
+    CODES,
     NEVER,
     Forms,
     any_words,
     form,
     forms,
+    literal,
     one_of,
     whole_match,
 )
@@ -43,7 +47,7 @@ _AT_MOST = f"(?P<how>{_LIMIT})"
 _WHOLE_MESSAGE = r"(?:the )?(?:entire|whole|full) (?:commit )?message"
 # "the concise commit message subject line of commit messages"
 _SUBJECT_LINE = (
-    any_words("the", "a", "your", "all", "keep", "limit", "concise", "short")
+    any_words("the", "a", "one", "your", "all", "keep", "limit", "concise", "short")
     + r"(?:git )?(?:commit )?(?:message )?"
     r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?"
     r"(?: of (?:the )?commit messages?)?"
@@ -247,6 +251,50 @@ def unwanted_prefix_rule(clause: Clause) -> list[Draft]:
     if match is None or clause.is_prohibited:
         return []
     return commit_rule(rf"\A(?!{re.escape(match['prefix'])})", "prohibition")
+
+
+# --- A prefix that the subject must have
+
+_WITH_PREFIX = (
+    rf"(?:the |an? |one of )*(?:following |these )?(?:prefix(?:es)?:? )?(?P<prefixes>{CODES})"
+)
+_WANTED_PREFIX = forms(
+    {
+        "Commit messages start with `feat:` or `fix:`": (
+            rf"(?:all |every |each |your )*{MESSAGES}(?: titles?| subjects?)*"
+            r" (?:must |should |have to |always )*(?:start|begin)s? with"
+            rf" {_WITH_PREFIX}"
+        ),
+        "Commit messages must be prefixed with `[docs]`": (
+            rf"(?:all |every |each |your )*{MESSAGES}(?: titles?| subjects?)*"
+            rf" (?:must be|should be|are|is)(?: always)? prefixed with {_WITH_PREFIX}"
+        ),
+        "Prefix all commit messages with `cli:`": (
+            rf"{ADVERBS}(?:prefix|start|begin) (?:all |every |each |your |the )*{MESSAGES}"
+            rf"(?: titles?| subjects?)* with {_WITH_PREFIX}"
+        ),
+    }
+)
+_NO_PREFIX = re.compile(
+    r"[<>{}$]|\.\.\.|…|\d|^(?:type|scope)\b"
+    r"|^\[(?:\w+ )?\w*(?:name|type|scope|component|module|area|package|project|ticket|issue)\]"
+)
+
+
+def wanted_prefix_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages start with `feat:`" and "prefix commits with `[docs]`"."""
+    match = whole_match(_WANTED_PREFIX, clause.text)
+    if match is None or clause.is_prohibited:
+        return []
+    prefixes = codes_in(match["prefixes"])
+    if any(map(_NO_PREFIX.search, prefixes)):
+        return []  # a placeholder or an example
+    types = [re.fullmatch(r"([a-z]+):", prefix) for prefix in prefixes]
+    if None not in types:
+        begins = type_prefix(kind[1] for kind in types if kind)
+    else:
+        begins = any_of(map(literal, prefixes))
+    return commit_rule(rf"\A{begins}", "requirement")
 
 
 # --- The shape of the first line: `[scope] Summary`, `type(scope): summary`

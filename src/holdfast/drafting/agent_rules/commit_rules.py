@@ -54,6 +54,9 @@ _ABOUT_COMMITS = forms(
         "Commits & PRs": f"{_GIT}commits? (?:&|and) {_PULL_REQUEST}s?(?: guidelines)?",
         "Commit & pull request guidelines": f"{_GIT}commit (?:&|and) {_PULL_REQUEST} guidelines",
         "Messages": f"{_GIT}messages?",
+        "Commitlint: conventional commit message validation": (
+            r"(?:commitlint: )?(?:conventional )?commit messages? (?:validation|linting|checks?)"
+        ),
     }
 )
 _MARKS_AROUND = re.compile(r"^[\W\d_]+|[\s:*.]+$")  # "3." and ":**" in "3. **Commits:**"

@@ -45,14 +45,16 @@ _FILE_WORDS = (
 _NAMED_FILES = forms(
     {
         "any generated files in `vendor/`": (
-            rf"(?:(?:{_FILE_WORDS}|in|inside|under|of|to) )*"
+            rf"(?:(?:{_FILE_WORDS}|in|inside|under|of|to|such as|like) )*"
             rf"(?P<files>{CODES}|{OBJECTS})"
+            r"(?:,? (?:or|and) (?:other |any )?[a-z ]+ (?:artifacts|files|output))?"
             r"(?: (?P<kind>YAML|JSON|TOML|Markdown|SQL|XML|CSS|HTML))?"
             r"(?: files?| folders?| director(?:y|ies))?"
         ),
         "system files (`/etc`)": (
             r"(?:[\w-]+,? ){1,6}?(?:files?|code|folders|directories)"
-            rf" \((?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)\)"
+            rf" \((?:e\.g\.,? |such as )?(?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)"
+            r"(?:,? [\w., -]*?etc\.?)?\)"
         ),
     }
 )
@@ -61,6 +63,18 @@ _KINDS_OF_FILES = (
     (
         form("any changeset files", r"(?:(?:the|any|a|new) )*changesets?(?: files?)?"),
         ".changeset/*",
+    ),
+    (
+        form(
+            "the Prisma schema structure",
+            r"(?:(?:the|any|a) )*Prisma (?:schema|data model|models)(?: (?:structure|files?))?",
+        ),
+        "*schema.prisma",
+    ),
+    (
+        form("lock files", r"(?:(?:the|any|a) )*lock ?files?"),
+        "{package-lock.json,yarn.lock,pnpm-lock.yaml,bun.lock,bun.lockb,uv.lock,poetry.lock"
+        ",Cargo.lock,Gemfile.lock,composer.lock,go.sum}",
     ),
 )
 # verbs that are forbidden beside an edit: "modify or suggest"
@@ -92,6 +106,11 @@ _LEFT_ALONE = forms(
             rf"(?:always |please )?leave (?:the |all )?(?:files in )?(?P<files>{CODES})"
             r"(?: files?| folders?| director(?:y|ies))?"
             r" (?:alone|untouched|unchanged|as (?:it|they) (?:is|are)|as is)"
+        ),
+        "Keep `vendor/` and `a.json` intact": (
+            r"(?:always |please )?keep (?:the |all )?(?:files in )?"
+            rf"(?P<files>{CODES}(?:,? and {CODE})?)(?: files?| folders?| director(?:y|ies))?"
+            r" (?:intact|untouched|unchanged|as is|as (?:it|they) (?:is|are))"
         ),
         "Treat `dist/` as a generated snapshot": (
             rf"(?:always |please )?treat (?:the |all |everything in |files in )?(?P<files>{CODES})"
@@ -200,8 +219,17 @@ _BY_HAND = re.compile(r"\b(?:directly|manually|by hand)\b", re.I)
 _ONLY_IN = form("files in `src/`", rf"(?:(?:files?|code) (?:in|under|inside) )?(?P<files>{CODES})")
 
 
+_WORKS_ONLY_IN = form(
+    "You are working exclusively inside the `web/` folder",
+    r"(?:you (?:are |must |should )?)?(?:work|working) (?:exclusively|only|solely)"
+    rf" (?:in|inside|within|on) (?:the )?(?P<files>{CODE})(?: folder| directory)?",
+)
+
+
 def only_files_rule(clause: Clause) -> list[Draft]:
     """Reads "do not edit files outside `src/`" and "only edit files in `src/`"."""
+    if match := whole_match(_WORKS_ONLY_IN, clause.text):
+        return [] if clause.is_prohibited else _allow_only(match["files"])
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or not set(instruction.verbs) <= EDIT | MAKE_FILES:
         return []
@@ -252,7 +280,7 @@ _NOT_EDITED = forms(
 
 
 # "`ui/` (our own), `ui/base/` (generated - do not edit)"
-_CODE_WITH_REMARK = re.compile(rf"({CODE}) \(([^()]*)\)")
+_CODE_WITH_REMARK = re.compile(rf"({CODE})(?: files?| folders?| directory)? \(([^()]*)\)")
 
 
 def _says_not_edited(remark: str) -> bool:
@@ -268,8 +296,8 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
     if clause.text not in statement.text and clause.text != whole:
         return []
     remarks = _CODE_WITH_REMARK.findall(statement.text)
-    if len(remarks) > 1:
-        codes = [code for code, remark in remarks if _says_not_edited(remark)]
+    codes = [code for code, remark in remarks if _says_not_edited(remark)]
+    if len(remarks) > 1 or codes:
         return _protect(_globs_in(", ".join(codes))) if codes and clause.begins_statement else []
     match = _FILES_FIRST.match(statement.text)
     if match is None or not clause.begins_statement:

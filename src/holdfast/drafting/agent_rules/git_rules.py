@@ -1,10 +1,11 @@
 """Rules about Git: what is never done with it, and how new branches are named.
 
-    Never push to `main`.                    -> "git push(?=.* main)"
-    Branch names must start with `feature/`. -> "git switch -c (?!feature/)"
+    Never push to `main`.                    -> command_not_run("git push(?=.* main)")
+    Branch names must start with `feature/`. -> command_not_run("git switch -c (?!feature/)")
+    Never commit to `main`.                  -> commit_branch("^(?!main$)")
 
-Each becomes `command_not_run`, with a pattern of the forbidden commands. The patterns are shortened
-above: they also cover refspecs, and the other ways to make a branch.
+The patterns of commands are shortened above: they also cover refspecs, and the other ways to make a
+branch.
 """
 
 import re
@@ -13,7 +14,7 @@ from itertools import chain
 
 from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.acts import acts_of
+from holdfast.drafting.grammar.acts import acts_in, acts_of
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of, command_pattern
 from holdfast.drafting.grammar.forms import (
@@ -45,12 +46,18 @@ _ITS_BRANCH = re.compile(r"`(?P<branch>[\w./-]+)`(?: branch)?\s*[—–:(-]")
 
 
 def push_rule(clause: Clause) -> list[Draft]:
-    """Reads "never push to `main`" and "open a PR instead of pushing to `main`"."""
+    """Reads "never push to `main`" and "open a PR instead of pushing to `main`"; "never commit or
+    push to `main`" is a rule about commits too.
+    """
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or not _forbids_pushing(instruction):
         return []
     names = _known_branches(instruction, clause)
-    return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names)))) if names else []
+    if not names:
+        return []
+    drafts = forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names))))
+    commits_too = "commit" in instruction.verbs and instruction.modality is Modality.NEVER
+    return [*drafts, *(_forbid_commits_on(names) if commits_too else [])]
 
 
 def _forbids_pushing(instruction: Instruction) -> bool:
@@ -89,7 +96,66 @@ def _pushed_to(branch: str) -> str:
     return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
 
 
+# names that are only those of branches, where `src` or production may be something else
+_MAIN_BRANCHES = {"main", "master", "develop", "trunk"}
+_SAYS_BRANCH = re.compile(r"\bbranch\b", re.I)  # `release` branches may have any names
+_WORKS = ("commit", "make", "do", "change")
+_WORK = re.compile(
+    r"(?:(?:any|all|the|your|code|new|direct|feature) )*"
+    r"(?:commits?|changes?|code|work|anything|development)?",
+    re.I,
+)
+
+
+_MAIN = r"`?(?:main|master|develop|dev|trunk)`?"
+_ON_MAIN = (
+    rf"(?:on|to|in) (?:the )?(?P<rejected>{_MAIN}(?:(?: or |, |/){_MAIN})*)(?: branch(?:es)?)?"
+)
+_WORK_ON_MAIN = forms(
+    {
+        "Never work directly on the `main` branch": (
+            rf"{NEVER} (?:work|develop|code|implement (?:features|changes))(?: directly)?"
+            rf" {_ON_MAIN}"
+        ),
+        "Always work on a feature branch, never directly on `main`": (
+            rf"{ADVERBS}(?:work|commit|develop|make (?:all )?(?:your )?changes) (?:on|in) (?:an? )?"
+            r"(?:new )?(?:feature |topic |separate |dedicated )*branch(?:es)?,?"
+            rf" (?:and )?(?:never|not) (?:directly )?{_ON_MAIN}"
+        ),
+    }
+)
+
+
+def commit_branch_rule(clause: Clause) -> list[Draft]:
+    """Reads "never commit to `main`" and "always work on a feature branch, never on `main`"."""
+    if match := None if clause.is_prohibited else whole_match(_WORK_ON_MAIN, clause.text):
+        return _forbid_commits_on(_branch_names_in(match["rejected"]))
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    is_of_commits = instruction.does(_WORKS) and _WORK.fullmatch(instruction.object) is not None
+    is_always = instruction.has_only(*_PLACES)
+    names = _known_branches(instruction, clause) if is_of_commits and is_always else []
+    are_branches = set(names) <= _MAIN_BRANCHES or _SAYS_BRANCH.search(clause.text)
+    return _forbid_commits_on(names) if names and are_branches else []
+
+
+def _branch_names_in(text: str) -> list[str]:
+    """The branches of a list such as "`main` or master"."""
+    return re.findall(r"[\w.-]+", re.sub(r"\bor\b|`", " ", text))
+
+
+def _forbid_commits_on(branches: Sequence[str]) -> list[Draft]:
+    """Forbids commits on some branches."""
+    pattern = rf"^(?!{any_of(map(literal, branches))}$)"
+    return [Draft("commit", "prohibition", measure("commit_branch", pattern=pattern))]
+
+
 _FORCED = ("git push --force", "git push --force-with-lease")
+_OF_GIT = re.compile(r"\b(?:git|push\w*|rebas\w*|branch\w*|commit\w*)\b", re.I)
+_NAMES_FORCING = re.compile(
+    r"force-push(?:es|ing)?|(?:(?:blind|bare|plain|raw) )?`(?:git push )?--force`", re.I
+)
 
 
 def forced_push_rule(clause: Clause) -> list[Draft]:
@@ -97,11 +163,15 @@ def forced_push_rule(clause: Clause) -> list[Draft]:
     instruction = _prohibition_in(clause)
     if instruction is None or not instruction.has_only(*_PLACES, Relation.WHEN):
         return []
-    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I) is not None
+    names_forcing = _NAMES_FORCING.fullmatch(instruction.object) is not None
+    if "--force" in instruction.object and not _OF_GIT.search(clause.context):
+        return []  # `npm install` has such an option too
     if not (names_forcing or instruction.does(["force-push"])):
         return []
     # a line that names --force-with-lease recommends it instead of --force
-    forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
+    statement = clause.statement
+    is_leased = "--force-with-lease" in f"{statement.label} {statement.text}"
+    forced = _FORCED[:1] if is_leased else _FORCED
     pattern = any_of(map(command_pattern, forced))
     place = instruction.text_of(*_PLACES) or ""
     if names := _known_branches(instruction, clause):
@@ -165,7 +235,7 @@ def amend_rule(clause: Clause) -> list[Draft]:
 _COMMENTING = form(
     "Never comment on GitHub issues or pull requests",
     rf"{NEVER} (?:comment|reply|post(?: comments?| replies)?|leave comments?) (?:on|to|in)"
-    r" (?:(?:any|the|GitHub|open|existing) )*(?:issues?|PRs?|pull requests?|discussions?)"
+    r" (?:(?:any|an?|the|GitHub|open|existing) )*(?:issues?|PRs?|pull requests?|discussions?)"
     r"(?:(?:,? (?:or|and) |, |/)(?:issues?|PRs?|pull requests?|discussions?))*",
 )
 
@@ -192,6 +262,8 @@ def git_act_rule(clause: Clause) -> list[Draft]:
     if instruction and re.fullmatch(r"(?:your )?git config(?:uration)?", instruction.object, re.I):
         acts = acts_of(instruction)
         return forbid_matches(any_of(act.gate for act in acts)) if acts else []
+    if clause.is_prohibited and len(listed := acts_in(clause.text)) > 1:
+        return forbid_matches(any_of(act.gate for act in listed))
     if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
         return []
     if not _ANY_OBJECT.fullmatch(instruction.object):
@@ -250,6 +322,10 @@ _NAMING_RULES = forms(
         ),
     }
 )
+# after such a label, names without backticks: "feature/<topic>, fix/<ticket>"
+_BARE_NAMES = re.compile(
+    r"(?<![\w`/])[a-z]+/(?:<[\w -]+>|\{[\w -]+\}|\[[\w -]+\]|[\w-]+|\*)(?![\w`/])"
+)
 _NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
 _ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
 _REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one of these
@@ -264,7 +340,8 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
     statement = clause.statement
     above = (statement.label, *statement.under[-1:])
     is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
-    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause.text)
+    text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_labelled else clause.text
+    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), text)
     if match and statement.label and not whole_match(_GENERAL_LABEL, statement.label):
         return _branch_names_of_kinds(statement)
     return _branch_names(codes_in(match["names"])) if match else []

@@ -6,6 +6,7 @@ Every new file needs a licence header. -> code_written(pattern="copyright|licen[
 import re
 from collections.abc import Sequence
 
+from holdfast.drafting.agent_rules.code_tokens import code_token
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.forms import CODE, form, literal, one_of, whole_match, word_pattern
@@ -45,16 +46,25 @@ _LIMITED = word_pattern(*"unless except if when where only already but may need 
 _NOTICE = r"(?i)copyright|licen[cs]e|SPDX"
 
 
-_WITH_CODE = form(
-    "Always use `declare(strict_types=1)` in all PHP files",
-    rf"(?:always |please )?(?:use|add|include|put|start with) (?P<code>{CODE})"
-    r"(?: (?:directive|declaration|statement|comment|line))?"
-    r" (?:in|to|at the top of) (?:all|every|each|any) (?P<of>[\w#+. ]*?) ?(?:source )?files?",
-) + form(
-    "All PHP files start with `declare(strict_types=1)`",
-    r"(?:all|every|each|new)(?: new)? (?P<of>[\w#+. ]*?) ?(?:source )?files?"
-    r" (?:must |should |always )*(?:start|begin|have|include|contain)s?(?: with)?"
-    rf" (?P<code>{CODE})(?: (?:directive|declaration|statement|comment|line|header))?",
+_WITH_CODE = (
+    form(
+        "Always use `declare(strict_types=1)` in all PHP files",
+        rf"(?:always |please )?(?:use|add|include|put|start with) (?P<code>{CODE})"
+        r"(?: (?:directive|declaration|statement|comment|line))?"
+        r" (?:in|to|(?:at|to) (?:the )?top of) (?:all|every|each|any) (?P<of>[\w#+. ]*?)"
+        r" ?(?:source )?files?",
+    )
+    + form(
+        "`declare(strict_types=1)` at the top of every PHP file",
+        rf"(?P<code>{CODE}) (?:at (?:the )?top of|in) (?:all|every|each) (?P<of>[\w#+. ]*?)"
+        r" ?(?:source )?files?",
+    )
+    + form(
+        "All PHP files start with `declare(strict_types=1)`",
+        r"(?:all|every|each|new)(?: new)? (?P<of>[\w#+. ]*?) ?(?:source )?files?"
+        r" (?:must |should |always )*(?:start|begin|have|include|contain)s?(?: with)?"
+        rf" (?P<code>{CODE})(?: (?:directive|declaration|statement|comment|line|header))?",
+    )
 )
 
 
@@ -63,8 +73,11 @@ def header_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited:
         return []
     if match := whole_match(_WITH_CODE, clause.text):
-        files = files_of_language(match["of"]) or ([] if match["of"].strip() else ["*", DOCUMENTS])
-        return [_begin_files(literal(match["code"].strip("`")), files)] if files else []
+        code = match["code"].strip("`")
+        token = code_token(code)
+        any_file = (token and token.files) or ("*", DOCUMENTS)
+        files = files_of_language(match["of"]) or ([] if match["of"].strip() else any_file)
+        return [_begin_files(literal(code), files)] if files else []
     if whole_match(_WITH_HEADER, clause.text) is None or _LIMITED.search(clause.text):
         return []
     text = clause.statement.text

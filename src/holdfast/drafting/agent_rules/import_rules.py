@@ -9,7 +9,7 @@ The patterns are shortened above: they also cover `require`, parts of a library 
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.agent_rules.code_rules import Places, forbid_code, places_of
+from holdfast.drafting.agent_rules.code_places import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in

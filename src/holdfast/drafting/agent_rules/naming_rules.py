@@ -1,9 +1,10 @@
-"""Rules about the case of names in code, and of the names of files.
+"""Rules about the case of names in code, and of the names of files and folders.
 
     Classes: PascalCase.           -> code_not_written(pattern=r"\\bclass [a-z]")
     `snake_case` for functions.    -> code_not_written(pattern=r"\\bdef \\w*[A-Z]", files="*.py")
 
     File names: kebab-case.        -> tool_not_called(tool="*rite*", arguments={"file_path": ...})
+    Folders: kebab-case.           -> the same, with a pattern of folders
 
 A name is known by its declaration, so only the kinds of names that some keyword declares become
 rules: types, functions and constants. The patterns are shortened above.
@@ -12,10 +13,10 @@ rules: types, functions and constants. The patterns are shortened above.
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.agent_rules.code_rules import code_draft
+from holdfast.drafting.agent_rules.code_places import code_draft
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
-from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, forms, one_of, whole_match
 from holdfast.drafting.grammar.named_files import (
     DOCUMENTS,
     MARKUP,
@@ -184,7 +185,10 @@ _FILE_CASES = {
         "(?:[a-z][A-Z]|[A-Z][a-z]|[a-z0-9]-[a-z0-9])"
     ),
 }
-_FILE_CASE = rf"`?(?P<case>{'|'.join(_FILE_CASES)})`?(?: \((?:kebab|snake)[- _]?case\))?"
+_FILE_CASE = (
+    rf"`?(?P<case>{'|'.join(_FILE_CASES)})(?P<ending>\.\w+)?`?"
+    r"(?: \((?:kebab|snake)[- _]?case\))?"
+)
 _FILE_NAMES = (
     r"(?P<of>(?:[\w.#+]+ )??)files?(?:[- ]?names?| naming)?(?: and (?:folder|directory) names)?"
 )
@@ -202,14 +206,23 @@ _FILES_IN_CASE = forms(
             rf" \({_FILE_CASE}(?: for files)?\)"
         ),
         "kebab-case file names": rf"(?:always )?(?:use )?{_FILE_CASE} {_FILE_NAMES}",
+        "Files: kebab-case for TypeScript": (
+            rf"files?(?: names?| naming)?: {_FILE_CASE} for (?P<of>[\w.#+]+)(?: files)?"
+        ),
     }
 )
 _SCRIPT_ENDINGS = ("ts", "tsx", "js", "jsx", "mjs", "cjs", "vue", "svelte", "css", "scss")
 
 
 # "kebab-case (e.g. `user-card.tsx`)"
-_FILE_EXAMPLES = re.compile(r" \((?:e\.g\.,? )?`[^`]+\.\w+`(?:, `[^`]+`)*\)$", re.I)
-_ENDING_OF_EXAMPLE = re.compile(r"`[^`]+\.(\w+)`")
+_NAME_OF_FILE = r"`?[\w-]+(?:\.[\w-]+)*\.\w+`?"
+_FILE_EXAMPLES = re.compile(
+    rf" \((?:(?:e\.g\.|for example|like|such as),? )?{_NAME_OF_FILE}"
+    rf"(?:, (?:not )?{_NAME_OF_FILE})*\)$",
+    re.I,
+)
+_ENDING_OF_EXAMPLE = re.compile(r"[\w-]\.(\w+)(?=`|[,)])")
+_NEXT_LANGUAGE = re.compile(r"[,;] (?:and )?(?=`?[\w-]+ ?case`? for )", re.I)
 
 
 def file_name_rule(clause: Clause) -> list[Draft]:
@@ -219,10 +232,19 @@ def file_name_rule(clause: Clause) -> list[Draft]:
     label = clause.statement.label
     whole = clause.statement.text.strip(" .")
     without_examples = _FILE_EXAMPLES.sub("", f"{label}: {whole}" if label else whole)
-    texts = (clause.text, f"{label}: {clause.text}", whole, without_examples)
+    parts = _NEXT_LANGUAGE.split(without_examples)
+    if len(parts) > 1:  # "Files: kebab-case for TypeScript, snake_case for Rust"
+        listed = [parts[0], *(f"Files: {part}" for part in parts[1:])]
+        matches = [whole_match(_FILES_IN_CASE, part) for part in listed]
+        return [rule for match in filter(None, matches) for rule in _file_names(match, clause)]
+    first = re.split(r"; |, (?=with\b)", without_examples)[0]
+    texts = (clause.text, f"{label}: {clause.text}", whole, without_examples, first)
     match = next(filter(None, (whole_match(_FILES_IN_CASE, text) for text in texts)), None)
-    if match is None:
-        return []
+    return _file_names(match, clause) if match else []
+
+
+def _file_names(match: re.Match[str], clause: Clause) -> list[Draft]:
+    """The rule for the names of files in a case; [] if it is not known which files these are."""
     wrong = next(
         pattern
         for cases, pattern in _FILE_CASES.items()
@@ -232,10 +254,69 @@ def file_name_rule(clause: Clause) -> list[Draft]:
     if match["of"].strip() and not files_of_language(match["of"]):
         return []  # "component files" are some of all
     is_of_script = match["case"].lower().startswith(("kebab", "param"))
-    usual = _SCRIPT_ENDINGS if is_of_script else _ENDING_OF_EXAMPLE.findall(whole)
+    usual = _SCRIPT_ENDINGS if is_of_script else _ENDING_OF_EXAMPLE.findall(clause.statement.text)
     endings = re.findall(r"\w+", " ".join(globs)) or usual
+    if match["ending"]:  # "`snake_case.rs`"
+        endings = [match["ending"].removeprefix(".")]
     if not endings:
         return []
-    path = rf"(?:^|/)[^/]*{wrong}[^/]*\.{one_of(*endings)}$"
+    path = rf"(?:^|/)[^/]*{wrong}[^/]*\.{one_of(*dict.fromkeys(endings))}$"
+    return [_no_file_written(path)]
+
+
+def _no_file_written(path: str) -> Draft:
+    """The rule that no tool writes a file whose path a pattern finds."""
     spec = measure("tool_not_called", tool="*rite*", arguments={"file_path": path})
-    return [Draft("file", "requirement", spec)]
+    return Draft("file", "requirement", spec)
+
+
+# --- The names of folders, and of the files of components
+
+_DASHES = (
+    r"`?(?:kebab[- ]case|lower-?case with (?:dashes|hyphens)|lower-?case,? (?:and )?"
+    r"(?:hyphen|dash)(?:ed|-separated)?)`?(?:, no spaces)?(?: \(kebab-case\))?"
+)
+_FOLDER_NAMES = r"(?:folders?|director(?:y|ies))(?: names?| naming)?"
+_FOLDERS_IN_CASE = forms(
+    {
+        "Use lowercase with dashes for directories": (
+            rf"(?:always )?(?:use )?{_DASHES} (?:for|in) (?:all |new )*"
+            rf"(?:files? (?:and|or|&) )?{_FOLDER_NAMES}"
+        ),
+        "Directories: lowercase with dashes": rf"{_FOLDER_NAMES}: (?:use )?{_DASHES}",
+        "Folders must be named in kebab-case": (
+            rf"(?:all |new )*{_FOLDER_NAMES} (?:are|is|must be|should be|use)(?: named)?(?: in)?"
+            rf" {_DASHES}"
+        ),
+    }
+)
+_FOLDER_EXAMPLES = re.compile(
+    r",? \(?(?:(?:e\.g\.|for example|like|such as),? )`?[\w/-]+`?(?:, `?[\w/-]+`?)*\)?$", re.I
+)
+# folders above the repository have names of their own, so only those inside of these are judged
+_SOURCE_FOLDER = (
+    r"(?:^(?:src|app|lib)/|(?:^|/)(?:apps|packages|components|pages|features|modules|services)/)"
+)
+_COMPONENT_FILES = form(
+    "Use PascalCase for React component file names",
+    r"(?:always )?(?:use )?`?PascalCase`? for (?:all )?(?:React |Vue |Svelte |UI )?"
+    r"component (?:files?|file ?names?)"
+    r"|(?:React |Vue |Svelte |UI )?component (?:files?|file ?names?)"
+    r"(?: (?:are|use|must be|should be))?(?: named)?(?: in)?:? `?PascalCase`?",
+)
+
+
+def folder_name_rule(clause: Clause) -> list[Draft]:
+    """Reads "directories: lowercase with dashes", and "PascalCase for component files"."""
+    statement = clause.statement
+    if clause.is_prohibited or not clause.begins_statement:
+        return []
+    text = statement.text.strip(" .")
+    labelled = f"{statement.label}: {text}" if statement.label else text
+    if whole_match(_FOLDERS_IN_CASE, _FOLDER_EXAMPLES.sub("", labelled)):
+        wrong = "(?:[A-Z]|[a-z0-9]_[a-z0-9])"
+        return [_no_file_written(rf"{_SOURCE_FOLDER}(?:[^/]+/)*[^/]*{wrong}[^/]*/")]
+    if whole_match(_COMPONENT_FILES, _FILE_EXAMPLES.sub("", labelled)):
+        path = r"(?:^|/)components/(?:[^/]+/)*(?!index\.)[a-z][^/]*\.(?:tsx|jsx|vue|svelte)$"
+        return [_no_file_written(path)]
+    return []

@@ -209,6 +209,15 @@ _NO_HEADINGS = re.compile(
 )
 
 
+# below "Pull requests"
+_LINKS_ISSUE = form(
+    "Link related issues using `Closes #123` or `Fixes #123`",
+    r"(?:link|reference|mention|close|include)(?: (?:the|its|any|related|linked|relevant|GitHub))*"
+    r" issues?(?: numbers?)? (?:with|using|via|by|as|in the form)"
+    r" (?:`(?:closes|fixes|resolves):? #[^`]+`(?:, | or |, or |/)?)+",
+)
+
+
 def _is_of_descriptions(clause: Clause) -> bool:
     """Whether a clause is about descriptions of pull requests, by itself or by what is above it."""
     statement = clause.statement
@@ -218,7 +227,9 @@ def _is_of_descriptions(clause: Clause) -> bool:
 
 def _asked_of_body(clause: Clause) -> list[Draft]:
     """Reads what a description must have: an issue, some sections, or no headings."""
-    if whole_match(_REFERS_TO_ISSUE, clause.text):
+    statement = clause.statement
+    is_below = any(map(_ABOUT_BODY.search, (statement.label, *statement.under[-1:])))
+    if whole_match(_REFERS_TO_ISSUE + (_LINKS_ISSUE if is_below else ()), clause.text):
         return _require(body=r"#\d|/issues/\d")
     if match := whole_match(_ISSUE_CODE, clause.text):
         return _require(body=rf"(?i)\b{match['word']}:? (?:\S+/\S+)?(?:#|https?://\S+/)\d")

@@ -187,10 +187,20 @@ PART = re.compile(
 )
 
 
+_PART_OF_WORK = re.compile(
+    rf"\b(?P<part>{one_of(*_PARTS)}) (?P<work>(?:work|tasks?|code changes|changes)\b)", re.I
+)
+
+
 def run_rule(clause: Clause) -> list[Draft]:
     """Reads "run `make test` before committing" and "after editing `a.proto`, run `make gen`"."""
     if clause.is_prohibited or offers_another(clause.statement.text):
         return []
+    part = _PART_OF_WORK.search(clause.text)
+    if part:  # "before finishing backend work"
+        plain = f"{clause.text[: part.start()]}{part['work']}{clause.text[part.end() :]}"
+        labelled = replace(clause.statement, label=part["part"])
+        return run_rule(replace(clause, text=plain, statement=labelled))
     label = clause.statement.label
     for text in (clause.text, f"{label}: {clause.text}" if label else ""):
         instruction = instruction_of(text)
@@ -230,9 +240,18 @@ def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
         return []
     if rules[0].measure.arguments.get("changed") != "*":
         return rules
-    folder = folder_named(part)
+    folder = folder_named(part) or folder_of_part(part, statement.document)
     files = [f"{folder}/*"] if folder else files_of_language(part)
     return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
+
+
+def folder_of_part(part: str, document: str) -> str | None:
+    """The folder of the part "Backend", such as `backend` or `apps/backend`, if the rules file has
+    paths of only one such folder.
+    """
+    name = re.escape(part.split(" ")[0].lower().replace("-", ""))
+    paths = re.findall(rf"(?<![\w/.@-])((?:apps/|packages/|services/)?{name})(?=/|`)", document)
+    return paths[0] if len(set(paths)) == 1 else None
 
 
 def _names_part(heading: str) -> bool:
@@ -350,10 +369,28 @@ def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasio
     names_git = instruction.object.startswith("`git ")  # "check that `git status` is clean"
     if instruction.verbs == ("pass",) and relations <= {Relation.SUBJECT} and not names_git:
         return END_OF_WORK if all(map(is_anything, subjects)) else None
+    relations -= _harmless_beside_order(instruction)
     is_order = instruction.verbs == ("run",) and _IS_ORDER.match(clause.text)
     is_command = re.fullmatch(CODES, instruction.object) is not None
     is_command = is_command and not NOT_A_CHECK.search(instruction.object)
     return END_OF_WORK if is_order and is_command and not relations else None
+
+
+_FOR_CHECKS = re.compile(
+    r"(?:automatic |consistent |code )*(?:linting|formatting|checks|type checking|validation)"
+    r"(?: and (?:linting|formatting|checks|type checking|validation))?",
+    re.I,
+)
+
+
+def _harmless_beside_order(instruction: Instruction) -> set[Relation]:
+    """The relations that limit no order to run something: "at the root for linting"."""
+    harmless: set[Relation] = set()
+    if all(map(_ROOT.fullmatch, instruction.texts_of(*_PLACES))):
+        harmless |= set(_PLACES)
+    if all(map(_FOR_CHECKS.fullmatch, instruction.texts_of(Relation.FOR))):
+        harmless.add(Relation.FOR)
+    return harmless
 
 
 _NAMES_OCCASION = re.compile(
@@ -384,7 +421,8 @@ def _is_unlimited(instruction: Instruction) -> bool:
             return False
         if relation is Relation.ON and not re.match("every|each|any", text):
             return False
-    is_limited_otherwise = not instruction.has_only(*OCCASIONS, *_PLACES, *_FURTHER)
+    further = [*_FURTHER, *_harmless_beside_order(instruction)]
+    is_limited_otherwise = not instruction.has_only(*OCCASIONS, *_PLACES, *further)
     return not is_limited_otherwise and len(instruction.texts_of(Relation.BEFORE)) <= 1
 
 
@@ -408,8 +446,18 @@ def _commands_run(instruction: Instruction) -> list[str]:
     return listed_commands(" , ".join(text for text in texts if "`" in text))
 
 
+# "run npm test before committing"
+_BARE_COMMAND = re.compile(
+    r"(?:npm|pnpm|yarn|bun|make|just|cargo|go|mvn|gradle|dotnet|flutter|dart|mix|composer)"
+    r" (?:run )?(?:tests?|lint|build|check|format|fmt|typecheck|type-check|vet|clippy|verify"
+    r"|analyze|validate)(?::[\w-]+)*"
+)
+
+
 def _is_named_command(instruction: Instruction) -> bool:
-    """Whether the only word after "run" is a command that people write in backticks elsewhere."""
+    """Whether the words after "run" are a command that people write in backticks elsewhere."""
+    if _BARE_COMMAND.fullmatch(instruction.object):
+        return True
     return " " not in instruction.object and is_command(instruction.object)
 
 

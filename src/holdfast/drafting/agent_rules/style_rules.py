@@ -1,4 +1,4 @@
-"""Rules about the style of code: the length of lines, indentation, the kind of functions.
+"""Rules about the style of code: the length of lines, indentation, the kind of functions, types.
 
     Keep lines under 80 characters.           -> code_not_written(pattern="^.{81,}$")
     Indent with tabs.                         -> code_not_written(pattern="^ +")
@@ -10,18 +10,18 @@ The patterns are shortened above.
 import re
 from dataclasses import replace
 
-from holdfast.drafting.agent_rules.code_rules import (
+from holdfast.drafting.agent_rules.code_places import (
     COMPONENTS,
     code_draft,
-    code_rule,
     is_about_commit_style,
-    is_named_word,
 )
+from holdfast.drafting.agent_rules.code_rules import code_rule
 from holdfast.drafting.agent_rules.code_tokens import SPACES, TABS
+from holdfast.drafting.agent_rules.named_code import is_named_word
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
-from holdfast.drafting.grammar.named_files import DOCUMENTS, files_of_language
+from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, TYPED, files_of_language
 
 # --- Functions as `function` or as `const`: "use `function`, not `const`, for components"
 
@@ -134,7 +134,7 @@ _INDENT_WITH_TABS = forms(
             r"(?:,? (?:not|never|instead of|rather than) spaces)(?: for indentation)?"
         ),
         "Indent with tabs": r"indent (?:with|using) tabs",
-        "Indentation: tabs": r"indentation: tabs",
+        "Indentation: tabs": r"indentation(?::| must (?:be|use)| is always) tabs",
     }
 )
 _INDENT_WITH_SPACES = forms(
@@ -169,14 +169,83 @@ def indentation_rule(clause: Clause) -> list[Draft]:
     return [code_draft(token.pattern, files)]
 
 
+# --- Type hints
+
+_FUNCTIONS = (
+    r"(?:(?:all|every|each|any|the|new|public|Python|your) )*(?:functions?|methods?|code"
+    r"|function (?:signatures?|definitions?|parameters?|arguments?)|signatures?)"
+    r"(?:(?:,? and | & |/|, )(?:(?:all|public|class) )?(?:functions?|methods?|class(?:es)?"
+    r"|parameters?|return (?:types?|values?)|returns|variables?))*"
+)
+_HINTS = (
+    r"(?:(?:Python|PEP 484|full|complete|explicit|static|proper) )*type (?:hints?|annotations?)"
+)
+_TYPE_HINTS = forms(
+    {
+        "Use type hints for all function signatures": (
+            rf"(?:(?:always|please) )?(?:(?:use|add|include|write|provide|require) )?{_HINTS}"
+            rf" (?:(?:are )?(?:required|mandatory) )?(?:on|for|in|to|with) {_FUNCTIONS}"
+        ),
+        "Type hints are required": (
+            rf"{_HINTS} (?:are |is )?(?:always )?(?:required|mandatory)(?: everywhere| throughout)?"
+        ),
+        "All functions must have type hints": (
+            rf"{_FUNCTIONS} (?:must|should|need to|has to|have to) (?:always )?"
+            rf"(?:have|use|include|carry|be written with) {_HINTS}"
+        ),
+        "Use type hints everywhere": (
+            rf"(?:always )?(?:use|add|write) {_HINTS}(?: everywhere| throughout| consistently)"
+            rf"|always (?:use|add|include|write) {_HINTS}"
+        ),
+    }
+)
+_RETURN_TYPES = form(
+    "Use explicit return types for all functions",
+    r"(?:(?:always|please) )?(?:(?:use|add|include|write|declare) )?explicit return types"
+    rf" (?:on|for|in) {_FUNCTIONS}",
+)
+# a parameter without a type, after `self`; tests and fixtures are often left without
+_UNTYPED_PARAMETER = (
+    r"^[ \t]*(?:async[ \t]+)?def[ \t]+(?!{private}test_)\w+\(\s*(?:(?:self|cls)\s*,\s*)?"
+    r"(?!self\b|cls\b)[A-Za-z_]\w*\s*[,=)]"
+)
+_UNTYPED_RESULT = r"\bfunction\s+\w+\s*(?:<[^<>()]*>)?\([^()]*\)\s*\{"
+
+
+def type_hint_rule(clause: Clause) -> list[Draft]:
+    """Reads "use type hints for all functions", a rule about Python, and "use explicit return types
+    for all functions" of TypeScript.
+    """
+    if clause.is_prohibited:
+        return []
+    languages = set(files_of_language(clause.context)) or set(
+        files_of_language(clause.statement.document)
+    )
+    if whole_match(_TYPE_HINTS, clause.text) and set(PYTHON) <= languages:
+        private = "_|" if re.search(r"\bpublic\b", clause.text, re.I) else ""
+        return [code_draft(_UNTYPED_PARAMETER.format(private=private), PYTHON)]
+    if whole_match(_RETURN_TYPES, clause.text) and set(TYPED) <= languages:
+        return [code_draft(_UNTYPED_RESULT, TYPED)]
+    return []
+
+
 # --- Lists of styles: "no semicolons, 2-space indent"
 
 _MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
 
 
+_STYLE = r"(?:single|double) quotes|(?:no )?(?:semicolons|trailing commas)|\w+[ -]spaces?(?: \w+)?"
+# "follow Prettier (single quotes, no semicolons and 2-space indentation)"
+_STYLES_IN_BRACKETS = re.compile(
+    rf"\((?P<styles>(?:{_STYLE})(?:(?:, (?:and )?| and )(?:{_STYLE}|[\w ]+)){{1,8}})\)", re.I
+)
+
+
 def style_list_rule(clause: Clause) -> list[Draft]:
     """Reads "no semicolons, single quotes, 2-space indent, print width 80"."""
-    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause.text))
+    listed = _STYLES_IN_BRACKETS.search(clause.statement.text)
+    text = listed["styles"] if listed and clause.begins_statement else clause.text
+    parts = re.split(r"[,;] (?:and )?| and ", re.sub(r"\s*[—–].*$", "", text))
     if clause.is_prohibited or len(parts) == 1 or len(parts[0].split()) > _MAX_STYLE_WORDS:
         return []
     if is_about_commit_style(clause.statement):
@@ -186,6 +255,8 @@ def style_list_rule(clause: Clause) -> list[Draft]:
 
 def _style_rules(part: Clause) -> list[Draft]:
     """The rules of one part of a list of styles; [] if the part is about something else."""
+    if re.match(r"width \d", part.text):
+        part = replace(part, text=f"line {part.text}")
     if re.fullmatch(r"no \w+", part.text, re.I) and is_named_word(part.text[3:]):
         return code_rule(part)
     return indentation_rule(part) or line_length_rule(part)

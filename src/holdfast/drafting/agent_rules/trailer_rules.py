@@ -49,7 +49,10 @@ def trailer_rule(clause: Clause) -> list[Draft]:
     is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(
         Relation.TO, Relation.IN, Relation.ON
     )
-    if trailer is None or not is_added or not _COMMITS.fullmatch(place):
+    if trailer is None or not is_added:
+        return []
+    names_value = not place and ": " in trailer[0]  # which only a commit has
+    if not (names_value or _COMMITS.fullmatch(place)):
         return []
     spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
     return [Draft("commit", "requirement", spec)]

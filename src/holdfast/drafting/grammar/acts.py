@@ -112,7 +112,12 @@ ACTS = (
     ),
     _define("make|create", "commit", _COMMIT, r"\bcommit"),
     _define(
-        "push|auto-push", _CHANGES, rf"git push{_ENDS}", r"\bpush", places=_BRANCHES, nouns="push"
+        "push|auto-push",
+        f"{_CHANGES}|commit",
+        rf"git push{_ENDS}",
+        r"\bpush",
+        places=_BRANCHES,
+        nouns="push",
     ),
     _define("force-push", _CHANGES, _FORCED, "force", places=_BRANCHES, nouns="force-push"),
     _define("pull", "|change", rf"git pull{_ENDS}", r"\bpull", places=_REMOTES),
@@ -174,6 +179,14 @@ ACTS = (
         rf"{_INSTALLS} [^-\s]",
         rf"\b(?:depend|packag|librar|instal|add(?:ing)? (?:{_A_PACKAGE}|{_THE_PACKAGE}))",
         nouns="dependency|package|library",
+    ),
+    _define(
+        "run|perform|execute|do|use",
+        "destructive git operation|destructive git command|destructive git action",
+        r"git (?:reset(?=.* --hard)|clean(?=.* -\w*f)|branch -D"
+        r"|push(?=.* (?:--force\S*|-f)(?!\S)))",
+        r"\b(?:reset|clean|force|delet|discard|destructive|branch)",
+        nouns="destructive git operation|destructive git command|destructive git action",
     ),
     _define("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
     _define("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),
@@ -335,6 +348,9 @@ def acts_in(text: str, *, may_name_others: bool = False) -> list[Act]:
         elif act is None and not (may_name_others and _OTHER_ACT.fullmatch(part)):
             return []
         if act is None:
+            found = [act_named(f"{earlier} {thing}") for earlier in waiting] if thing else []
+            acts += filter(None, found)
+            waiting = [] if thing else waiting
             continue
         others = [act_named(f"{earlier} {thing}") for earlier in waiting]
         acts += [*filter(None, others), act]

@@ -132,6 +132,7 @@ def _advice_or_next_step_at(
     following = position + 1
     is_in_list = last is Relation.THEN and clause.word(following) in VERBS
     is_advice = clause.word(following) in ADVICE_WORDS and following + 1 < len(clause.words)
+    is_advice = is_advice and clause.words[following : following + 2] != ["instead", "of"]
     if word == "," and is_advice and not is_in_list:
         return _Cut(Relation.ADVICE, position, following)
     if word not in (",", "and", "then"):
@@ -170,6 +171,8 @@ def _phrase_at(clause: ClauseWords, position: int) -> _Cut | None:
     if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
         return None
     before = clause.words[position - 1] if position else ""
+    if phrase == "as" and before == "such":
+        return None
     if before in ("or", "and") and phrase.endswith(("else", "elsewhere")):
         return None  # "in code or elsewhere" is one place
     following = position + len(phrase.split())

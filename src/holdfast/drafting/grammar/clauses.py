@@ -60,15 +60,23 @@ class ListedName(NamedTuple):
 _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 # "Use X (not Y)" and "Never push (wait for approval)", but not "X (not available)"
 _ORDER_IN_BRACKETS = re.compile(
-    r"\((not|never|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
+    r"\((not|never|instead of|rather than|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
     r" (?!(?:available|required|recommended|supported|needed|yet)\b)((?:`[^`]*`|[^()`])+)\)",
     re.I,
 )
 # "(`x`)" or "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
     rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
-    r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
+    r"(?:(?:, [\w.-]+){0,4},? etc\.?| or (?:equivalent|similar))?\)"
 )
+# "Follow PEP 8 and use type hints"
+_TWO_ORDERS = re.compile(
+    r"(?P<first>(?P<verb>[a-z]+) [^,;:.\0]+),? and"
+    r" (?P<second>(?:use|add|include|write|run|keep|never|always) .+)",
+    re.I,
+)
+_BUT_ALWAYS = re.compile(r",? but (?=always )", re.I)
+_BUT_USE = re.compile(r",? but (?:instead |rather )?(?=(?:use|prefer)\b)", re.I)
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 # the rest of the sentence says why, or what to do instead
@@ -77,6 +85,7 @@ _REASON_OR_ADVICE = re.compile(
         r",? (?:so that|because|otherwise)\b",
         r", (?:so|since|which|as|it|they|these|this)\b",
         r" so (?:the|it|we|you|they|a|all)\b",
+        r" as (?:it|they|this|these|that|we) (?!is\b|are\b)",
         r", (?:instead|simply|just|keep) ",
         r", (?:adding|ensuring|making sure|calling|keeping) ",
         r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
@@ -140,7 +149,7 @@ def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]
 def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     """The text of each clause, and the texts of the other clauses beside it."""
     text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
-    text = _CALLS_ATTENTION.sub("", text)
+    text = _CALLS_ATTENTION.sub("", _BUT_USE.sub(", ", text))
     masked = _mask_code_and_quotations(text)
     if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
         yield statement.label, [text]
@@ -148,9 +157,14 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield text.strip(_MARKS), []
     if reason := _REASON_OR_ADVICE.search(masked):
         yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
+    if turn := _BUT_ALWAYS.search(masked):
+        yield text[turn.end() :].strip(_MARKS), [text[: turn.start()]]
     purpose = _PURPOSE_OF_ORDER.search(masked)
     if purpose and not _NOT_AN_ORDER.match(text):
         yield text[: purpose.start()].strip(_MARKS), [text[purpose.start() :]]
+    if (orders := _TWO_ORDERS.fullmatch(masked)) and orders["verb"].lower() in VERBS:
+        first, second = (text[slice(*orders.span(part))] for part in ("first", "second"))
+        yield second.strip(_MARKS), [first]
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
     if _NO_CODE_FIRST.match(masked):
         pattern = _CUTS_OF_LIST

@@ -83,7 +83,7 @@ def is_runnable(text: str) -> bool:
     """Whether a code span can be a command, if a text says that it is run."""
     if _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
         return False
-    return re.match(r"(?:\.{0,2}/)?[a-z][\w./:-]*(?: |$)", text) is not None
+    return re.match(r"(?:\.{0,2}/)?\.?[a-z][\w./:-]*(?: |$)", text) is not None
 
 
 def parts_of(script: str) -> list[str]:

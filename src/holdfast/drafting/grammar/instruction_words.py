@@ -36,11 +36,11 @@ WRITE = frozenset(
     "use add include introduce write leave insert put import call invoke throw return declare"
     " define export have cast create keep reintroduce commit rely employ hardcode hard-code access"
     " reference read contain appear embed instantiate construct ship utilize utilise emit"
-    " generate".split()
+    " generate set specify".split()
 )
 EDIT = frozenset(
     """edit hand-edit modify touch change alter update overwrite tamper hand-write patch
-    mutate""".split()
+    mutate author""".split()
 )
 MAKE_FILES = frozenset("create recreate re-create add".split())
 REMOVE_FILES = frozenset("delete remove rename move reformat regenerate format rewrite".split())
@@ -55,7 +55,7 @@ _OTHERS = frozenset(
     sign target read mock log print mention credit reply answer respond prefer avoid sync apply
     append say co-author attribute list describe link title name base address assign ask get obtain
     paste share suggest propose emit seek wait treat do perform enable bring replace install
-    reflect accompany mirror adjust""".split()
+    reflect accompany mirror adjust require downgrade""".split()
 )
 VERBS = RUN | CHECK | WRITE | EDIT | MAKE_FILES | REMOVE_FILES | _GIT | _OTHERS
 _DOUBLED = tuple("put run commit tag begin wrap skip ship log stop set cut submit".split())

@@ -463,7 +463,10 @@ _ADJECTIVES_OF_CODE = frozenset(
 
 
 # "`load` returns `Rows`, not `Row`" says what the code does, and forbids nothing
-_DESCRIBES_CODE = re.compile(r"`[^`]+` (?!as |across |plus |versus )[a-z]+s (?:an? |the )?`")
+_DESCRIBES_CODE = re.compile(
+    r"`[^`]+` (?:(?:now|always|only|already|still|just) )?(?!as |across |plus |versus )"
+    r"(?:is|are|was|were|has|had|[a-z]+s (?=an? |the |its |all |both |only |one |[A-Z`\d]))"
+)
 
 
 def _read_thing(clause: ClauseWords, start: int, modality: Modality) -> Instruction | None:

@@ -66,6 +66,26 @@ def path_glob(text: str) -> str | None:
     return text
 
 
+# file names that people write without backticks, and that are nothing else
+_BARE_NAMES = re.compile(
+    r"(?<![\w`./@<-])(?:(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.(?:json|toml|ya?ml|lock|cfg|ini|env|sql|proto"
+    r"|prisma|csproj|sln|gradle|md|mdx|html|css|scss|py|ts|tsx|jsx|mjs|go|rs|rb|php|sh|config)"
+    r"(?![\w`/-]|\.\w)|(?:[\w.-]+/)+(?= (?:folder|directory)\b))"
+)
+
+
+def with_files_as_code(text: str) -> str:
+    """A text in which file names without backticks are given some.
+
+    >>> with_files_as_code("Never change global.json or `a.toml`")
+    'Never change `global.json` or `a.toml`'
+    """
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else _BARE_NAMES.sub(r"`\g<0>`", part) for part in parts
+    )
+
+
 def glob_argument(globs: Sequence[str]) -> str | list[str]:
     """Globs as a measure takes them: a single one by itself, and several as a list."""
     return globs[0] if len(globs) == 1 else list(globs)
@@ -82,7 +102,8 @@ DOCUMENTS = "!*.{md,mdx,txt,rst}"
 TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
 # a language or framework as people name it, and the globs of its files
 _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", TYPED),
+    (r"Type[Ss]cript|TSX?", TYPED),
+    (r"React(?: Native)?|Next\.js", SCRIPT),
     (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
     (r"Python|Django|FastAPI|Flask", PYTHON),
     (r"Rust", RUST),

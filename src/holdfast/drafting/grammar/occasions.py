@@ -177,13 +177,14 @@ def _before_events(text: str) -> Occasion | None:
 
 
 _OF_WORK = re.compile(r"(?:an?|the|each|every|your) (?:task|session|turn)")  # "after each task"
+_CHANGES_ALONE = re.compile(r"(?:(?:making|your) )*(?:changes|edits)", re.I)
 
 
 def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
     """The occasion after "after" or "when": a change, or the end of the work."""
-    if is_end_of_work(text) or re.fullmatch(
-        r"(?:an?|the|each|every|your) (?:task|session|turn)", text
-    ):
+    if is_end_of_work(text) or _OF_WORK.fullmatch(text):
+        return END_OF_WORK
+    if relation is Relation.AFTER and _CHANGES_ALONE.fullmatch(text):
         return END_OF_WORK
     globs = files_changed_in(text, may_be_passive=relation is not Relation.AFTER)
     if globs:

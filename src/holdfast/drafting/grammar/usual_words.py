@@ -20,7 +20,13 @@ _CHECK_IN = re.compile(r"(?<=n[o'’]t )check in (?=`)|(?<=never )check in (?=`)
 _FOR_THAT = re.compile(r" for that (?:package|folder|module|app)(?: too| as well)?\b", re.I)
 # "no direct pushes to main allowed"
 _NONE_ALLOWED = re.compile(r"^(no .+?) (?:(?:are|is) )?(?:allowed|permitted)$", re.I)
-_STRESSED_NO = re.compile(r"^(?:absolutely|strictly|definitely) no ", re.I)
+# "`web/` must not depend on `db/`"
+_DEPEND = re.compile(r"(?<=\bnot )depend (?:directly )?on (?=`|the )", re.I)
+_WORK_ON = re.compile(r"(?<=never )work on (?:or develop )?", re.I)
+_STRESSED_NO = re.compile(
+    r"^(?:(?:absolutely|strictly|definitely|leave) no|(?:absolutely )?zero(?= [a-z-]+s\b)) ", re.I
+)
+_TODOS = re.compile(r"\btodo['’]?s\b", re.I)  # also "todo's"
 _LEFT_WHITESPACE = re.compile(
     r"\bleave (?:any )?(?:trailing whitespace|whitespace at the end of (?:the )?lines?)", re.I
 )
@@ -74,5 +80,7 @@ def in_usual_words(text: str) -> str:
     text = _REINTRODUCE.sub("create or edit ", text)
     text = _BLOCKED_PUSHES.sub(r"never push to \1", text)
     text = _CHECK_IN.sub("commit ", text)
-    text = _STRESSED_NO.sub("no ", text)
+    text = _WORK_ON.sub("edit ", text)
+    text = _DEPEND.sub("import from ", text)
+    text = _TODOS.sub("TODOs", _STRESSED_NO.sub("no ", text))
     return _OMIT.sub("no ", _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text)))

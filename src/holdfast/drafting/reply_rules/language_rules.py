@@ -36,7 +36,8 @@ _OBJECT = one_of(
     *"customers? them me us guests? it exclusively solely strictly entirely so with".split(),
     *"messages? replies responses answers immer siempre solo sempre toujours uniquement".split(),
     *"ausschließlich exclusivamente únicamente exclusivement esclusivamente".split(),
-    *"people whole each every reply response message answer text".split(),
+    *"humans? maintainers? developers? people whole each every reply response message".split(),
+    *"answer text".split(),
 )
 _BEFORE_VERB = one_of(
     *"you du tu and always only please must should ever will shall to assistant bot then".split(),
@@ -65,6 +66,9 @@ _LANGUAGES = forms(
         ),
         "Response language: German": rf"^{_LABEL}: ?(?:always |only )?{_LANGUAGE}\b",
         "in German only": rf"^(?:in )?{_LANGUAGE} only$",
+        "use German as the primary language": (
+            rf"{_SUBJECT}use {_LANGUAGE} as (?:the|your) (?:primary|main|default) language$"
+        ),
         "only German": rf"^only {_LANGUAGE}$",
     }
 )

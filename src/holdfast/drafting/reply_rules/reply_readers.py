@@ -166,12 +166,23 @@ _OTHER_TEXTS = word_pattern(
 _ESCAPED = re.compile(r"\\[nrt0]")  # "\n" ends what a program answers
 
 
+# before a language alone: "Communication with the user: Chinese"
+_LANGUAGE_LABEL = re.compile(
+    r"(?:prose/)?(?:(?:chat|communication|conversation|response|reply)(?: language)?"
+    r"|language of replies)"
+    r"(?: with (?:the )?users?)?",
+    re.I,
+)
+
+
 def agent_reply_rule(clause: Clause) -> list[Draft]:
     """Reads 'always answer in German', 'never use emojis' and 'end each reply with "Ciao!"'."""
     text = clause.text
     if clause.is_prohibited:
         text = f"never {text[:1].lower()}{text[1:]}"
-    if not (_AGENT_REPLIES.match(text) or code_of_own_language(text)):
+    if _LANGUAGE_LABEL.fullmatch(clause.statement.label) and not clause.is_prohibited:
+        text = f"Response language: {text}"
+    elif not (_AGENT_REPLIES.match(text) or code_of_own_language(text)):
         return []
     if _ESCAPED.search(text):
         return []

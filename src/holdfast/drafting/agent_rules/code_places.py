@@ -1,0 +1,312 @@
+"""The files that a rule about code names, and whether it is about some part of them only.
+
+"in tests, outside of `src/`"                  -> Places(tests, "!src/*")
+"Discord: no tables", "Cross-package imports"  -> is_scoped -> True
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from holdfast.drafting.agent_rules.code_tokens import CodeToken
+from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.clauses import all_known, codes_in
+from holdfast.drafting.grammar.commands import any_of
+from holdfast.drafting.grammar.forms import (
+    any_words,
+    form,
+    one_of,
+    whole_match,
+    word_pattern,
+)
+from holdfast.drafting.grammar.instruction_words import Relation
+from holdfast.drafting.grammar.instructions import Instruction
+from holdfast.drafting.grammar.named_files import (
+    DOCUMENTS,
+    TESTS,
+    files_of_language,
+    glob_argument,
+    path_glob,
+)
+from holdfast.drafting.rules_file import Statement
+from holdfast.measures.rule_kinds import Polarity
+
+
+@dataclass(frozen=True)
+class Places:
+    """The files that a rule about code names.
+
+    Args:
+        included: their globs; () for all files that may have such code.
+        excluded: the globs of files among them that are left out.
+    """
+
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+# --- The files that a rule is about: "in tests", "outside of `src/`"
+
+_KIND_OF_CODE = one_of(
+    *"TypeScript production application app source committed library business".split()
+)
+_ALL_CODE = form(
+    "all production code",
+    any_words("this", "the", "our", "any", "all", "new", "your")
+    + one_of(
+        *("repo", "repository", "project", "codebase", "source files?"),
+        rf"(?:{_KIND_OF_CODE} )?code(?:base)?",
+        "tests or production code",
+        "production code or tests",
+    ),
+)
+_IN_TESTS = form("unit test files", r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")
+_IN_PATHS = form(
+    "production `src/` and `lib/`",
+    r"(?:(?:the|production|application) )*(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?",
+)
+_TEXT = r"(?:{}(?: {})?)".format(
+    one_of(
+        *("code", "output", "comments?", "docs", "documentation", "commits?", "logs?", "issues?"),
+        *("PRs?", "pull requests?", "replies", "responses", "strings", "ui", "filenames", "text"),
+        *("code comments?", "readmes?", "files", "markdown", "changelogs?", "user-facing text"),
+    ),
+    one_of("messages?", "comments?", "descriptions?", "titles?", "output", "text", "files"),
+)
+# places that are not files, and leave no file out
+IN_TEXTS = form(
+    "code, comments or docs",
+    rf"(?:any |all |the |your )?{_TEXT}(?:(?:, |,? or |,? and |/){_TEXT})*"
+    r"(?:,? or (?:anywhere else|elsewhere|anything else))?",
+)
+_IN_COMMITS = form(  # these places are in no file at all
+    "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
+)
+_NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
+_IN_COMPONENTS = form(
+    "UI component files",
+    r"(?:the |an? |any |all |your |UI |Vue |React )*components?(?: files?| code)?",
+)
+COMPONENTS = "*.{tsx,jsx,vue,svelte}"
+_IN_LAYER = form(
+    "the domain layer",
+    r"(?:the |any |all )?`?(?P<name>[a-z][\w-]*)`? (?:layers?|modules?|packages?|folders?|crates?)",
+)
+_IN_FOLDER = form(  # if the rules file names such a folder
+    "API handlers",
+    r"(?:(?:the|any|all|your|our|API|HTTP|route|request|domain|UI) )*"
+    r"`?(?P<name>[a-z][\w-]{3,})`?(?: files?| code)?",
+)
+_CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
+_CONFIG_FILES = ("config/*", "*config.*")
+_MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
+
+
+def places_of(instruction: Instruction, statement: Statement) -> Places | None:
+    """The places that an instruction names; None if one of them is not a set of files.
+
+    Args:
+        statement: the statement of the instruction. "Anywhere else" is outside of the place that
+            the first sentence of its list item names.
+    """
+    named: list[Places | None] = []
+    for relation, text in instruction.circumstances:
+        if relation is Relation.EXCEPT:
+            return None
+        if relation is Relation.IN:
+            named.append(_inside(text) or _folder_named(text, statement.document))
+        elif relation is Relation.OUTSIDE:
+            paths = codes_in(statement.opening)
+            is_known = bool(text) or len(paths) == 1
+            named.append(_outside(text or f"`{paths[0]}`") if is_known else None)
+    return None if None in named else _join(filter(None, named))
+
+
+def _join(places: Iterable[Places]) -> Places:
+    """All places of some; each glob once."""
+    places = list(places)
+    included = dict.fromkeys(chain.from_iterable(place.included for place in places))
+    excluded = dict.fromkeys(chain.from_iterable(place.excluded for place in places))
+    return Places(tuple(included), tuple(excluded))
+
+
+def _inside(place: str) -> Places | None:
+    """The files in a place; None if it is not a set of files."""
+    paths = all_known([path_glob(name) for name in codes_in(place)])
+    if paths and whole_match(_IN_PATHS, place):
+        return Places(tuple(paths), _tests_left_out(re.sub(r"`[^`]+`", "", place)))
+    if whole_match(_IN_TESTS, place):
+        return Places(TESTS)
+    if whole_match(_IN_COMPONENTS, place):
+        return Places((COMPONENTS,))
+    if layer := whole_match(_IN_LAYER, place):
+        return Places((f"**/{layer['name']}/*",))
+    if whole_match(_ALL_CODE, place):
+        return Places(excluded=_tests_left_out(place))
+    if whole_match(IN_TEXTS, place):
+        return None if whole_match(_IN_COMMITS, place) else Places()
+    languages = files_of_language(place)
+    if languages and len(place.split()) <= _MAX_LANGUAGE_WORDS:
+        return Places(tuple(languages), _tests_left_out(place))
+    parts = re.split(r",? or |,? and |, ", place)  # "CSS rules or HTML attributes"
+    named = [_inside(part) for part in parts] if len(parts) > 1 else []
+    is_set_of_files = bool(named) and all(place and place.included for place in named)
+    return _join(filter(None, named)) if is_set_of_files else None
+
+
+def _folder_named(place: str, document: str) -> Places | None:
+    """The files in a folder such as `handlers/` for the place "handlers", if the rules file has a
+    path with this folder; None otherwise.
+    """
+    match = whole_match(_IN_FOLDER, place)
+    name = match["name"].lower() if match else ""
+    has_folder = name and re.search(rf"(?<![\w-]){re.escape(name)}/", document)
+    return Places((f"**/{name}/*",)) if has_folder else None
+
+
+def _tests_left_out(place: str) -> tuple[str, ...]:
+    """The globs of tests if a place such as "production code" leaves them out; () otherwise."""
+    is_of_production = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
+    return TESTS if is_of_production else ()
+
+
+def _outside(place: str) -> Places | None:
+    """The files outside of a place; None if it is not a set of files."""
+    if whole_match(_IN_TESTS, place):
+        return Places(excluded=TESTS)
+    if whole_match(_CONFIG, place):
+        return Places(excluded=_CONFIG_FILES)
+    paths = all_known([path_glob(name) for name in codes_in(place)])
+    return Places(excluded=tuple(paths)) if paths else None
+
+
+_HEADING_OF_TESTS = form(  # headings
+    "Unit test conventions:",
+    r"(?:writing |unit |e2e )*tests?(?:ing)?"
+    r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?",
+)
+
+
+_OF_A_ROUTE = re.compile(r"`/[\w/-]+`")  # headings about one page: "`/settings` - the form"
+# headings of rules for what is said, and not for what is in files: "no emojis"
+_OF_WHAT_IS_SAID = word_pattern(
+    *("repl(?:y|ies)", "responses?", "answers?", "communicat(?:ion|ing)", "tone", "voice", "chat"),
+    *("conversations?", "reviews?", "reviewing", "PRs?", "pull requests?", "issues?", "comments?"),
+    *("messages?", "posts?", "outputs?", "summar(?:y|ies)", "reports?", "announcements?"),
+)
+
+
+def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statement) -> list[Draft]:
+    """Forbids some code in the places that the statement names, with one rule per set of files that
+    may have it.
+    """
+    included = places.included
+    if not included and any(map(_OF_A_ROUTE.match, statement.under[-1:])):
+        return []
+    if any(token.files == ("*",) for token in tokens) and _is_of_what_is_said(statement):
+        return []
+    if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
+        included = TESTS
+    excluded = [f"!{glob}" for glob in places.excluded]
+    by_files: dict[tuple[str, ...], list[str]] = {}
+    for token in tokens:
+        globs = included or token.files or files_of_language(statement.context)
+        globs = globs or ("*", DOCUMENTS)
+        by_files.setdefault((*globs, *excluded), []).append(token.pattern)
+    names_comments = re.search(r"\bcomments?\b", statement.text, re.I) is not None
+    of_signs = names_comments and all(token.files == ("*",) for token in tokens)
+    return [
+        code_draft(any_of(patterns), globs, "prohibition", in_comments=of_signs)
+        for globs, patterns in by_files.items()
+    ]
+
+
+def _is_of_what_is_said(statement: Statement) -> bool:
+    """Whether the label or the heading of a statement is about messages rather than files."""
+    above = " ".join((statement.label, *statement.under[-1:]))
+    return _OF_WHAT_IS_SAID.search(above) is not None and not re.search(r"\bcode\b", above, re.I)
+
+
+def code_draft(
+    pattern: str,
+    files: Sequence[str],
+    polarity: Polarity = "requirement",
+    *,
+    in_comments: bool = False,
+) -> Draft:
+    """The rule that no file of these has code that a pattern finds.
+
+    Args:
+        in_comments: whether comments count too.
+    """
+    comments = {"comments": True} if in_comments else {}
+    spec = measure("code_not_written", pattern=pattern, files=glob_argument(files), **comments)
+    return Draft("code", polarity, spec)
+
+
+# --- Rules about a part only: "Tooltips: never use `a`"
+
+_GENERAL_LABEL = re.compile(
+    r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
+    r"|indentation|spaces|formatting|safety|handling|logging|syntax|typing|indexing"
+    r"|interpolation|collections)\b",
+    re.I,
+)
+
+
+# a label that says of which imports or types a statement is: "Cross-package imports"
+_SOME_OF_A_KIND = re.compile(
+    r"(?!(?:all|no|not|never|use|prefer|absolute|relative|named|default|module|code|wildcard|inline"
+    r"|dynamic|strict|es|js|ts|typescript|javascript|python|react|functional|class|explicit|any)\b)"
+    r"[\w/-]+ (?:imports?|exports?|types?)",
+    re.I,
+)
+# a part of the repository, whose files are not known: "Backend: no `print`"
+_PART_OF_CODE = re.compile(
+    r"(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|api|desktop|website"
+    r"|scripts?|examples?|demos?|infrastructure|workers?|migrations?|templates?|emails?|pages?|routes?"
+    r"|controllers?|services?|models?|views?|handlers?|hooks|stores?|prompts?)"
+    r"(?: (?:code|side|app|layer|files?))?",
+    re.I,
+)
+# where people read what is written for them, and not in files
+_PLATFORM = re.compile(
+    r"\b(?:discord|whatsapp|slack|telegram|imessage|e-?mails?|sms|twitter"
+    r"|chat platforms?|messengers?)\b",
+    re.I,
+)
+
+
+def is_scoped(statement: Statement) -> bool:
+    """Whether a statement is about one thing only, by its label ("Absolute-positioned tooltips:
+    never use ...", "Discord: no tables") or by a heading such as "Writing style for commits".
+    """
+    if is_about_commit_style(statement):
+        return True
+    label = statement.label or _label_of_item(statement)
+    if _PLATFORM.search(label) or any(map(_PLATFORM.search, statement.under[-1:])):
+        return True
+    if _PART_OF_CODE.fullmatch(label) or _SOME_OF_A_KIND.fullmatch(label):
+        return True
+    return len(label.split()) > 1 and _GENERAL_LABEL.search(label) is None
+
+
+# the label of the first sentence of an item, which is about the others too
+_LABEL_OF_ITEM = re.compile(r"(?P<label>[A-Z][^:`.!?]{2,60}): ")
+
+
+def _label_of_item(statement: Statement) -> str:
+    """The label of the item of which a statement is a later sentence; "" if it has none."""
+    match = _LABEL_OF_ITEM.match(statement.opening)
+    return match["label"] if match else ""
+
+
+_STYLE_OF_COMMITS = re.compile(
+    r"\b(?:style|format|writing)\b.*\bcommits?\b|\bcommit (?:messages?|style|format)\b", re.I
+)
+
+
+def is_about_commit_style(statement: Statement) -> bool:
+    """Whether a statement stands under a heading such as "Writing style for commits"."""
+    return any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under)))
