@@ -26,27 +26,43 @@ import time
 import urllib.error
 import urllib.request
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the command line does, before torch
 
 ROOT = Path(__file__).parents[3]
+# the engines
 OURS = "torch"
 PLUGIN = "llama"
 SERVER = "llama-server"
-SLOTS, SLOT_TOKENS = 16, 4096
+SLOTS = 16  # of llama.cpp's server
+SLOT_TOKENS = 4096  # that a slot has room for
+SETTINGS = ("model", "suite", "conversations", "rounds", "max_new_tokens", "threads", "seed")
 CHAT = [
     {"role": "system", "content": "You are a helpful assistant. Answer in three sentences."},
     {"role": "user", "content": "How do I keep a small garden alive through a dry summer?"},
 ]
 
 
+class Cost(NamedTuple):
+    """What an act took."""
+
+    seconds: float  # on the clock
+    cpu_seconds: float  # of processor time, of all threads
+
+
 def load(engine: str, model: str, threads: int, url: str) -> Any:
-    """The model in an engine."""
+    """Loads the model in an engine.
+
+    Args:
+        url: the address of llama.cpp's server, if that is the engine.
+    """
     import torch
 
     torch.set_num_threads(threads)
@@ -64,52 +80,67 @@ def load(engine: str, model: str, threads: int, url: str) -> Any:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Runs the loop and one chat in this process; the numbers of a repetition."""
-    import holdfast
+    """Runs the loop and one chat in this process; returns the numbers of a repetition."""
     from holdfast import drift
-    from holdfast.models.requests import Request
 
     warnings.simplefilter("ignore")  # of sizes
     started = time.perf_counter()
     model = load(arguments.only, arguments.model, arguments.threads, arguments.url)
-    loaded = time.perf_counter() - started
-    sampling = holdfast.Sampling(temperature=0.7, max_new_tokens=arguments.max_new_tokens)
+    seconds_to_load = time.perf_counter() - started
+    suite = drift.load_suite(arguments.suite)
+    texts, loop = costs(lambda: play_dialogs(model, suite, arguments), arguments.pid)
+    tokens = count_tokens(texts, arguments.model)
+    reply, chat = costs(lambda: answer_chat(model, arguments.max_new_tokens), arguments.pid)
+    chat_tokens = count_tokens([reply], arguments.model)
+    return {
+        "engine": arguments.only,
+        "seconds_to_load": round(seconds_to_load, 2),
+        "seconds": round(loop.seconds, 2),
+        "cpu_seconds": round(loop.cpu_seconds, 2),
+        "tokens": tokens,
+        "ms_per_token": round(1000 * loop.seconds / tokens, 3),
+        "cpu_ms_per_token": round(1000 * loop.cpu_seconds / tokens, 3),
+        "chat_ms_per_token": round(1000 * chat.seconds / chat_tokens, 3),
+        "chat_cpu_ms_per_token": round(1000 * chat.cpu_seconds / chat_tokens, 3),
+        "peak_mb": peak_of(arguments.pid),
+    }
+
+
+def costs(act: Callable[[], Any], pid: int | None) -> tuple[Any, Cost]:
+    """Returns the result of an act, and what it took of the time of a process (see `cpu_of`)."""
+    cpu_before = cpu_of(pid)
+    started = time.perf_counter()
+    result = act()
+    seconds = time.perf_counter() - started
+    return result, Cost(seconds, cpu_of(pid) - cpu_before)
+
+
+def play_dialogs(model: Any, suite: Any, arguments: argparse.Namespace) -> list[str]:
+    """Makes a drift run; returns the texts that the model wrote in it."""
+    import holdfast
+    from holdfast import drift
+
     settings = drift.Settings(
         rounds=arguments.rounds,
         conversations=arguments.conversations,
         seed=arguments.seed,
         user_prompt="suite",
-        sampling=sampling,
+        sampling=holdfast.Sampling(temperature=0.7, max_new_tokens=arguments.max_new_tokens),
     )
-    suite = drift.load_suite(arguments.suite)
     with tempfile.TemporaryDirectory() as folder:
-        wall = time.perf_counter()
-        cpu = cpu_of(arguments.pid)
         records = drift.run(model, suite, folder, settings).records
-        wall = time.perf_counter() - wall
-        cpu = cpu_of(arguments.pid) - cpu
     texts = [turn.text for record in records for turn in record.turns[1:]]
-    texts += [probe.reply for record in records for probe in record.probes]
-    tokens = count_tokens(texts, arguments.model)
-    greedy = holdfast.Sampling(0, max_new_tokens=arguments.max_new_tokens)
-    chat_wall = time.perf_counter()
-    chat_cpu = cpu_of(arguments.pid)
+    return texts + [probe.reply for record in records for probe in record.probes]
+
+
+def answer_chat(model: Any, max_new_tokens: int) -> str:
+    """Returns the reply to a single chat, without any other beside it."""
+    import holdfast
+    from holdfast.models.requests import Request
+
+    greedy = holdfast.Sampling(0, max_new_tokens=max_new_tokens)
     (reply,) = model.generate_batch([Request(CHAT, sampling=greedy)])
-    chat_wall = time.perf_counter() - chat_wall
-    chat_cpu = cpu_of(arguments.pid) - chat_cpu
-    chat_tokens = count_tokens([reply.text], arguments.model)
-    return {
-        "engine": arguments.only,
-        "seconds_to_load": round(loaded, 2),
-        "seconds": round(wall, 2),
-        "cpu_seconds": round(cpu, 2),
-        "tokens": tokens,
-        "ms_per_token": round(1000 * wall / tokens, 3),
-        "cpu_ms_per_token": round(1000 * cpu / tokens, 3),
-        "chat_ms_per_token": round(1000 * chat_wall / chat_tokens, 3),
-        "chat_cpu_ms_per_token": round(1000 * chat_cpu / chat_tokens, 3),
-        "peak_mb": peak_of(arguments.pid),
-    }
+    return reply.text
 
 
 def count_tokens(texts: list[str], model: str) -> int:
@@ -118,19 +149,15 @@ def count_tokens(texts: list[str], model: str) -> int:
     return sum(len(tokenizer(text, add_special_tokens=False).input_ids) + 1 for text in texts)
 
 
-_TOKENIZERS: dict[str, Any] = {}
-
-
+@cache
 def tokenizer_of(model: str) -> Any:
     """The file's tokenizer, as transformers reads it."""
-    if model not in _TOKENIZERS:
-        from holdfast.models.checkpoint import find_source
-        from holdfast.models.gguf_tokenizer import read_tokenizer
+    from holdfast.models.checkpoint import find_source
+    from holdfast.models.gguf_tokenizer import read_tokenizer
 
-        gguf = find_source(model).gguf
-        assert gguf is not None, f"{model} is no GGUF file"
-        _TOKENIZERS[model] = read_tokenizer(gguf)
-    return _TOKENIZERS[model]
+    gguf = find_source(model).gguf
+    assert gguf is not None, f"{model} is no GGUF file"
+    return read_tokenizer(gguf)
 
 
 def cpu_of(pid: int | None) -> float:
@@ -148,8 +175,8 @@ def peak_of(pid: int | None) -> int:
 
 
 @contextmanager
-def served(binary: str, model: str, threads: int):
-    """llama.cpp's server on the file: its process, and the URL of its API."""
+def served(binary: str, model: str, threads: int) -> Iterator[tuple[int, str]]:
+    """Runs llama.cpp's server on the file; yields its process, and the URL of its API."""
     from holdfast.models.checkpoint import find_source
 
     with socket.socket() as free:
@@ -166,6 +193,7 @@ def served(binary: str, model: str, threads: int):
 
 
 def await_health(url: str, server: subprocess.Popen) -> None:
+    """Waits up to 2 minutes for a server to answer."""
     for _ in range(600):
         try:
             return urllib.request.urlopen(url, timeout=10).close()
@@ -186,6 +214,7 @@ def repetition(engine: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def result_of(command: list[str]) -> dict[str, Any]:
+    """Runs a command; returns what its last line says, in JSON."""
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -207,7 +236,8 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return medians
 
 
-def main() -> None:
+def read_arguments() -> argparse.Namespace:
+    """Reads the command line, and the options that `repetition` adds for its process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="qwen-0.5b", help="a GGUF file, or its name")
     parser.add_argument("--suite", default="bots")
@@ -223,26 +253,35 @@ def main() -> None:
     for internal in ("--only", "--url"):
         parser.add_argument(internal, help=argparse.SUPPRESS)
     parser.add_argument("--pid", type=int, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.only:
-        print(json.dumps(measure(arguments)))
-        return
+    return parser.parse_args()
+
+
+def repeat(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Runs every engine once in each repetition; returns the rows of all."""
     engines: list[str] = [OURS, *([] if arguments.without_plugin else [PLUGIN])]
     engines += [SERVER] if arguments.server else []
-    rows = []
+    rows: list[dict[str, Any]] = []
     for number in range(arguments.repetitions):
         for engine in engines[:: -1 if number % 2 else 1]:  # neither is always the first
             rows.append({"repetition": number, **repetition(engine, arguments)})
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    return rows
+
+
+def main() -> None:
+    arguments = read_arguments()
+    if arguments.only:
+        print(json.dumps(measure(arguments)))
+        return
+    rows = repeat(arguments)
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from stamp import measured_on, write_record
 
-    settings = ("model", "suite", "conversations", "rounds", "max_new_tokens", "threads", "seed")
     record = {
         "benchmark": "llama_engines",
         "measured_on": measured_on(),
         "llama-cpp-python": version("llama-cpp-python"),
-        **{name: getattr(arguments, name) for name in settings},
+        **{name: getattr(arguments, name) for name in SETTINGS},
         "medians": summary(rows),
         "rows": rows,
     }

@@ -18,11 +18,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"}
 os.environ.update({name: value for name, value in ENVIRONMENT.items() if name not in os.environ})
@@ -31,39 +31,65 @@ ROOT = Path(__file__).parents[3]
 SMOLLM2 = "smollm2"
 KINDS = ("Q4_1", "Q8_0", "BF16")
 OWN_KIND = "Q4_K_M"  # of the files of other models
+OF_SMOLLM2 = "Q4_1"  # the kind of its own file
 ROWS = (1, 8, 32)
-PROMPT, STEPS, SPAN = 496, 48, 64  # tokens of a prompt, decoding steps, tokens of the span
-WAYS = {
-    "llama.cpp, flash attention": (False, True, "none", False),
-    "llama.cpp, without it": (False, False, "none", False),
-    "nothing steered": (True, False, "none", False),
-    "stopped after each layer's weights": (True, False, "none", True),
-    "traced": (True, False, "none", True),
-    "boost": (True, False, "boost:factor=4", False),
-    "boost, traced": (True, False, "boost:factor=4", True),
-    "split-softmax": (True, False, "split-softmax:exponent=0.5", False),
-    "boost, 10 heads": (True, False, "boost:factor=4,heads={heads}", False),
-}
+PROMPT = 496  # tokens
+SPAN = 64  # tokens of the prompt that are steered towards
+STEPS = 48  # decoding steps
+
+
+class Setup(NamedTuple):
+    """How llama.cpp forwards rows.
+
+    Attributes:
+        steers: whether in a context of the plug-in's that can steer.
+        flash: whether with flash attention.
+        spec: the methods of every row.
+        trace: whether the mass on the span is recorded.
+    """
+
+    steers: bool = True
+    flash: bool = False
+    spec: str = "none"
+    trace: bool = False
+
+
+PLAIN = "llama.cpp, flash attention"
 STOPPED = "stopped after each layer's weights"  # by our callback, which then does nothing
+BOOST_TRACED = "boost, traced"
+SETUPS = {
+    PLAIN: Setup(steers=False, flash=True),
+    "llama.cpp, without it": Setup(steers=False),
+    "nothing steered": Setup(),
+    STOPPED: Setup(trace=True),
+    "traced": Setup(trace=True),
+    "boost": Setup(spec="boost:factor=4"),
+    BOOST_TRACED: Setup(spec="boost:factor=4", trace=True),
+    "split-softmax": Setup(spec="split-softmax:exponent=0.5"),
+    "boost, 10 heads": Setup(spec="boost:factor=4,heads={heads}"),
+}
 OURS = "holdfast, bfloat16"
-MEMORY = ("llama.cpp, flash attention", "boost, traced", OURS)
+MEMORY = (PLAIN, BOOST_TRACED, OURS)  # the ways whose memory is measured too
 MEMORY_ROWS = 8
 
 
 def file_of(name: str, kind: str, folder: Path) -> Path:
     """A model's own file, or SmolLM2 with its matrices as `kind`."""
-    import gguf
-
     from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
     source = real_models_folder() / REAL_MODELS[name]
-    if name != SMOLLM2:
+    if name != SMOLLM2 or kind == OF_SMOLLM2:
         return source
     path = folder / f"smollm2-{kind}.gguf"
-    if kind == "Q4_1":
-        return source
-    if path.exists():
-        return path
+    if not path.exists():
+        convert(source, kind, path)
+    return path
+
+
+def convert(source: Path, kind: str, path: Path) -> None:
+    """Writes the model of a GGUF file with its matrices as `kind`."""
+    import gguf
+
     reader = gguf.GGUFReader(source)
     writer = gguf.GGUFWriter(path, "llama")
     for key, field in reader.fields.items():
@@ -80,24 +106,25 @@ def file_of(name: str, kind: str, folder: Path) -> Path:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path
 
 
-class Way:
-    """One way to forward rows: a prompt each, then a token each at a time."""
+class LlamaCpp:
+    """Rows in llama.cpp, in one of `SETUPS`: a prompt each, then a token each at a time."""
 
     def __init__(self, name: str, model: Any, rows: int, threads: int):
         from holdfast_llama.native import NativeContext
 
         from holdfast.methods import parse
 
-        steers, flash, spec, trace = WAYS[name]
+        setup = SETUPS[name]
         heads = "/".join(f"{layer}.{layer % 9}" for layer in range(0, 30, 3))
-        self.methods = parse(spec.format(heads=heads))
-        self.trace = trace
+        self.methods = parse(setup.spec.format(heads=heads))
+        self.trace = setup.trace
         self.rows = rows
         columns = PROMPT + STEPS + 4
-        self.context = NativeContext(model, rows, columns, threads, steers=steers, flash=flash)
+        self.context = NativeContext(
+            model, rows, columns, threads, steers=setup.steers, flash=setup.flash
+        )
         if name == STOPPED:
             weights = self.context.weights
             weights._rewrite = lambda address, layer: weights._reached.add(layer)
@@ -109,16 +136,18 @@ class Way:
         return SteeredRow(stream, start, span, self.methods, self.trace)
 
     def prefill(self) -> int:
-        """Forwards the prompt of one row, and copies it to the others; returns its tokens."""
+        """Forwards the prompt of the first row; returns the number of its tokens."""
         self.context.decode([self.row(0, 0)], [tokens_of(0)])
         return PROMPT
 
     def spread(self) -> None:
+        """Copies the keys and values of the first row to the others."""
         saved = self.context.save(0)
         for stream in range(1, self.rows):
             self.context.restore(stream, saved)
 
     def step(self, number: int) -> None:
+        """Forwards a token of each row."""
         rows = [self.row(stream, PROMPT + number) for stream in range(self.rows)]
         self.context.decode(rows, [[1000 + stream + number] for stream in range(self.rows)])
 
@@ -134,6 +163,7 @@ class OurEngine:
         self.methods = parse(spec)
 
     def prefill(self) -> int:
+        """Forwards the prompts of all rows; returns the number of their tokens."""
         from holdfast.generation.sampling import Sampling
         from holdfast.generation.scheduler import Scheduler
         from holdfast.generation.token_requests import TokenPrompt, TokenRequest
@@ -150,62 +180,74 @@ class OurEngine:
         return self.rows * PROMPT
 
     def spread(self) -> None:
-        pass
+        """Does nothing, as every row has its own prompt."""
 
     def step(self, number: int) -> None:
+        """Forwards a token of each row."""
         self.scheduler.step()
 
 
 def tokens_of(stream: int) -> list[int]:
+    """Returns the prompt of a row, which is not the same as any other's."""
     return [100 + (7 * place + 31 * stream) % 40_000 for place in range(PROMPT)]
 
 
-def spent(act: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Milliseconds of processor time, of all threads; those on the clock; and the result."""
-    start, began = time.process_time(), time.perf_counter()
+class Cost(NamedTuple):
+    """What an act took, in milliseconds."""
+
+    processor: float  # of all threads
+    clock: float
+
+
+def costs(act: Callable[[], Any]) -> tuple[Any, Cost]:
+    """Returns the result of an act, and what it took."""
+    processor_before = time.process_time()
+    clock_before = time.perf_counter()
     result = act()
-    clock = time.perf_counter() - began
-    return 1000 * (time.process_time() - start), 1000 * clock, result
+    clock = time.perf_counter() - clock_before
+    return result, Cost(1000 * (time.process_time() - processor_before), 1000 * clock)
 
 
 def measure(
     model_name: str, kind: str, rows: int, threads: int, folder: Path
 ) -> list[dict[str, Any]]:
-    """Milliseconds of processor time per token of each way."""
+    """Measures each way; returns a row for each, with its milliseconds per token."""
     from holdfast_llama.native import NativeModel
 
     model = NativeModel(str(file_of(model_name, kind, folder)))
     # the ten heads are SmolLM2's
-    names = [name for name in WAYS if model_name == SMOLLM2 or "heads" not in name]
-    ways: dict[str, Any] = {name: Way(name, model, rows, threads) for name in names}
+    names = [name for name in SETUPS if model_name == SMOLLM2 or "heads" not in name]
+    ways: dict[str, Any] = {name: LlamaCpp(name, model, rows, threads) for name in names}
     ways[OURS] = OurEngine(our_model(model_name, threads), rows)
-    prefill = {}
+    prefill_ms = {}
     for name, way in ways.items():
-        milliseconds, _, tokens = spent(way.prefill)
-        prefill[name] = milliseconds / tokens
+        tokens, cost = costs(way.prefill)
+        prefill_ms[name] = cost.processor / tokens
         way.spread()
-    steps: dict[str, list[float]] = {name: [] for name in ways}
-    on_clock: dict[str, list[float]] = {name: [] for name in ways}
+    steps: dict[str, list[Cost]] = {name: [] for name in ways}
     for number in range(STEPS):
         for name, way in ways.items():
-            processor, clock, _ = spent(partial(way.step, number))
-            steps[name].append(processor / rows)
-            on_clock[name].append(clock / rows)
+            _, cost = costs(partial(way.step, number))
+            steps[name].append(cost)
     return [
-        {
-            "file": kind,
-            "rows": rows,
-            "way": name,
-            "prefill_ms": round(prefill[name], 3),
-            "decode_ms": round(statistics.median(steps[name]), 3),
-            "decode_ms_quartiles": [round(q, 3) for q in statistics.quantiles(steps[name])[::2]],
-            "decode_clock_ms": round(statistics.median(on_clock[name]), 3),
-        }
+        {"file": kind, "rows": rows, "way": name, "prefill_ms": round(prefill_ms[name], 3)}
+        | decoding_numbers(steps[name], rows)
         for name in ways
     ]
 
 
+def decoding_numbers(steps: list[Cost], rows: int) -> dict[str, Any]:
+    """Sums up the steps of a way, each of which forwards a token of every row."""
+    processor = [cost.processor / rows for cost in steps]
+    return {
+        "decode_ms": round(statistics.median(processor), 3),
+        "decode_ms_quartiles": [round(q, 3) for q in statistics.quantiles(processor)[::2]],
+        "decode_clock_ms": round(statistics.median(cost.clock / rows for cost in steps), 3),
+    }
+
+
 def our_model(name: str, threads: int) -> Any:
+    """Loads a model into Holdfast's own engine."""
     import warnings
 
     import torch
@@ -223,19 +265,28 @@ def memory(kind: str, rows: int, way: str, threads: int, folder: Path) -> int:
     from holdfast_llama.native import NativeModel
 
     if way == OURS:
-        runs: Any = OurEngine(our_model(SMOLLM2, threads), rows)
+        engine: Any = OurEngine(our_model(SMOLLM2, threads), rows)
     else:
-        runs = Way(way, NativeModel(str(file_of(SMOLLM2, kind, folder))), rows, threads)
-    runs.prefill()
-    runs.spread()
-    runs.step(0)
-    status = Path(
-        "/proc/self/status"
-    ).read_text()  # ru_maxrss would count the parent's, from a fork
+        model = NativeModel(str(file_of(SMOLLM2, kind, folder)))
+        engine = LlamaCpp(way, model, rows, threads)
+    engine.prefill()
+    engine.spread()
+    engine.step(0)
+    status = Path("/proc/self/status").read_text()  # ru_maxrss may be the parent's, from a fork
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024
 
 
-def main() -> None:
+def memory_in_process(kind: str, rows: int, way: str, args: argparse.Namespace) -> int:
+    """Returns `memory`, measured in a process of its own."""
+    command = [sys.executable, __file__, "--memory-of", way, "--kind", kind]
+    command += ["--rows", str(rows), "--threads", str(args.threads)]
+    command += ["--folder", str(args.folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout.split()[-1])
+
+
+def read_arguments() -> argparse.Namespace:
+    """Reads the command line, and the option that `memory_in_process` adds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=SMOLLM2, help="smollm2, or another installed model")
     parser.add_argument("--kind", action="append", choices=KINDS)
@@ -244,30 +295,37 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs"), help="for files that are made")
     parser.add_argument("--memory-of", help="one way, in this process")
     parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def measure_all(
+    kinds: Sequence[str], batches: Sequence[int], args: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """Measures each kind of file in batches of each size; of some ways the memory too."""
+    table: list[dict[str, Any]] = []
+    for kind in kinds:
+        for rows in batches:
+            for row in measure(args.model, kind, rows, args.threads, args.folder):
+                print(json.dumps(row), flush=True)
+                table.append(row)
+                has_memory = rows == MEMORY_ROWS and row["way"] in MEMORY
+                if has_memory and args.model == SMOLLM2:
+                    row["peak_mb"] = memory_in_process(kind, rows, row["way"], args)
+    return table
+
+
+def main() -> None:
+    args = read_arguments()
     import llama_cpp._logger
 
     llama_cpp._logger.set_verbose(False)
     args.folder.mkdir(parents=True, exist_ok=True)
     kinds = (args.kind or KINDS) if args.model == SMOLLM2 else (OWN_KIND,)
-    many = args.rows or ROWS
+    batches = args.rows or ROWS
     if args.memory_of:
-        print(memory(kinds[0], many[0], args.memory_of, args.threads, args.folder))
+        print(memory(kinds[0], batches[0], args.memory_of, args.threads, args.folder))
         return
-    table = []
-    for kind in kinds:
-        for rows in many:
-            for row in measure(args.model, kind, rows, args.threads, args.folder):
-                print(json.dumps(row), flush=True)
-                table.append(row)
-                is_measured = rows == MEMORY_ROWS and row["way"] in MEMORY
-                if not is_measured or args.model != SMOLLM2:
-                    continue
-                command = [sys.executable, __file__, "--memory-of", row["way"], "--kind", kind]
-                command += ["--rows", str(rows), "--threads", str(args.threads)]
-                command += ["--folder", str(args.folder)]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
-                row["peak_mb"] = int(done.stdout.split()[-1])
+    table = measure_all(kinds, batches, args)
     if args.out:
         sys.path.insert(0, str(ROOT / "benchmarks"))
         from stamp import measured_on

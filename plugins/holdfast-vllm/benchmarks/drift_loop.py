@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[3]
 ENGINES = ("ours", "vllm")
@@ -43,49 +43,67 @@ def write_model(folder: Path) -> None:
     model.tokenizer.save_pretrained(folder)
 
 
-def play(model: Any, arguments: argparse.Namespace, **changed: int) -> tuple[float, int]:
-    """Seconds and generated tokens of a run."""
+class RunCost(NamedTuple):
+    """What a run took, and the tokens that were generated in it."""
+
+    seconds: float
+    tokens: int
+
+
+def play(model: Any, arguments: argparse.Namespace, *, conversations: int, rounds: int) -> RunCost:
+    """Makes a drift run."""
     from holdfast import drift
     from holdfast.generation.sampling import Sampling
 
-    sampling = Sampling(0.7, max_new_tokens=60)
-    settings = {"conversations": arguments.conversations, "rounds": arguments.rounds} | changed
-    settings = drift.Settings(seed=arguments.seed, sampling=sampling, **settings)
+    settings = drift.Settings(
+        conversations=conversations,
+        rounds=rounds,
+        seed=arguments.seed,
+        sampling=Sampling(0.7, max_new_tokens=60),
+    )
     cast = drift.Cast(user_turns="everyday")
     methods = (METHOD,) if arguments.steered else ("none",)
     with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
+        started = time.perf_counter()
         records = drift.run(model, "everyday", folder, settings, methods, cast=cast).records
-        seconds = time.perf_counter() - began
-    written = [turn.text for record in records for turn in record.turns[1::2]]
-    written += [probe.reply for record in records for probe in record.probes]
-    ids = model.tokenizer(written, add_special_tokens=False)["input_ids"]
-    return seconds, sum(len(row) + 1 for row in ids)
+        seconds = time.perf_counter() - started
+    texts = [turn.text for record in records for turn in record.turns[1::2]]
+    texts += [probe.reply for record in records for probe in record.probes]
+    ids = model.tokenizer(texts, add_special_tokens=False)["input_ids"]
+    return RunCost(seconds, sum(len(reply_ids) + 1 for reply_ids in ids))  # and an end token each
 
 
-def work(arguments: argparse.Namespace) -> None:
-    """Measures in a process of its own, and prints one line."""
-    import torch
+def load(engine: str, folder: Path) -> Any:
+    """Loads the model into an engine."""
+    if engine == "ours":
+        import torch
 
-    began = time.perf_counter()
-    if arguments.engine == "ours":
         import holdfast
 
         torch.set_num_threads(len(os.sched_getaffinity(0)))
-        model: Any = holdfast.load(str(arguments.folder), dtype="bfloat16")
-    else:
-        from holdfast_vllm.offline import load
+        return holdfast.load(str(folder), dtype="bfloat16")
+    from holdfast_vllm.offline import load
 
-        model = load(str(arguments.folder), "bfloat16", batch_size=48, max_model_len=4096)
-    started = time.perf_counter() - began
-    play(model, arguments, conversations=2, rounds=1)
-    seconds, tokens = play(model, arguments)
-    row = {"engine": arguments.engine, "start_seconds": started}
-    print(json.dumps({**row, "seconds": seconds, "tokens": tokens}), flush=True)
+    return load(str(folder), "bfloat16", batch_size=48, max_model_len=4096)
 
 
-def measured(folder: str, engine: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The line of a process, or that it stalled."""
+def measure(arguments: argparse.Namespace) -> None:
+    """Measures an engine in this process, and prints one line."""
+    import torch  # noqa: F401  # not a part of the time to start
+
+    started = time.perf_counter()
+    model = load(arguments.engine, arguments.folder)
+    start_seconds = time.perf_counter() - started
+    play(model, arguments, conversations=2, rounds=1)  # warms up
+    cost = play(model, arguments, conversations=arguments.conversations, rounds=arguments.rounds)
+    row = {"engine": arguments.engine, "start_seconds": start_seconds, **cost._asdict()}
+    print(json.dumps(row), flush=True)
+
+
+def measure_in_process(
+    folder: str, engine: str, seed: int, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """Returns the line of a process, or that it stalled."""
     command = [sys.executable, __file__, "--engine", engine, "--folder", folder]
     command += ["--conversations", str(arguments.conversations), "--rounds", str(arguments.rounds)]
     command += ["--seed", str(seed), *(["--steered"] if arguments.steered else [])]
@@ -99,7 +117,22 @@ def measured(folder: str, engine: str, seed: int, arguments: argparse.Namespace)
     return json.loads(lines[-1])
 
 
-def main() -> None:
+def repeat(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Measures both engines for each seed in each repetition."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        write_model(Path(folder))
+        for number in range(arguments.repetitions):
+            for seed in arguments.seeds:
+                order = ENGINES if number % 2 == 0 else ENGINES[::-1]
+                row = {name: measure_in_process(folder, name, seed, arguments) for name in order}
+                rows.append({"seed": seed, **row})
+                print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def read_arguments() -> argparse.Namespace:
+    """Reads the command line, and the options that `measure_in_process` adds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--conversations", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
@@ -110,18 +143,14 @@ def main() -> None:
     parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = read_arguments()
     if arguments.engine:
-        return work(arguments)
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        write_model(Path(folder))
-        for number in range(arguments.repetitions):
-            for seed in arguments.seeds:
-                order = ENGINES if number % 2 == 0 else ENGINES[::-1]
-                row = {name: measured(folder, name, seed, arguments) for name in order}
-                rows.append({"seed": seed, **row})
-                print(json.dumps(rows[-1]), flush=True)
+        return measure(arguments)
+    rows = repeat(arguments)
     whole = [row for row in rows if not any("stalled" in row[name] for name in ENGINES)]
     ratios = [
         (row["vllm"]["seconds"] / row["vllm"]["tokens"])

@@ -69,6 +69,19 @@ CASES = tuple(Case(rows, context) for context in (2048, 16384) for rows in (1, 3
 REHEARSED = (Case(1, 96, 8, 16), Case(3, 96, 8, 16))
 
 
+def write_shape(folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
+    """Writes the configuration of a model of these sizes, without weights; returns it."""
+    shape = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "rope_theta": 500000.0,
+        "torch_dtype": "bfloat16",
+        **sizes,
+    }
+    (folder / "config.json").write_text(json.dumps(shape))
+    return shape
+
+
 def start_engine(folder: str, variant: str, cases: tuple[Case, ...]) -> Any:
     """An engine with random weights of the shape that `folder` holds."""
     import torch
@@ -110,28 +123,28 @@ def run(llm: Any, case: Case, spec: str | None) -> dict[str, float]:
         extra_args=extra,
     )
     engine = llm.llm_engine
-    words = llm.llm_engine.model_config.hf_config.vocab_size
+    vocabulary = engine.model_config.hf_config.vocab_size
     for row in range(case.rows):
-        prompt = [(row * 7919 + place * 104729) % words for place in range(case.context)]
+        prompt = [(row * 7919 + place * 104729) % vocabulary for place in range(case.context)]
         engine.add_request(str(row), tokens_input(prompt), sampling)
     start = before = time.perf_counter()
-    first = 0.0
-    full = list[float]()
-    drew = 0
+    first_seconds = 0.0
+    step_seconds: list[float] = []  # of the steps that read no prompt
+    num_drawn = 0  # rows that drew a token in the step before
     while engine.has_unfinished_requests():
         outputs = engine.step()
         now = time.perf_counter()
         if len(outputs) == case.rows:
-            first = first or now - start
-            if drew == case.rows:  # no prompt was read in this step
-                full.append(now - before)
+            first_seconds = first_seconds or now - start
+            if num_drawn == case.rows:
+                step_seconds.append(now - before)
         before = now
-        drew = len(outputs)
-    return {"first_seconds": first, "step_seconds": statistics.median(full)}
+        num_drawn = len(outputs)
+    return {"first_seconds": first_seconds, "step_seconds": statistics.median(step_seconds)}
 
 
-def work(folder: str, variant: str, cases: tuple[Case, ...]) -> None:
-    """Measures in a process of its own, and prints a line for each case."""
+def measure(folder: str, variant: str, cases: tuple[Case, ...]) -> None:
+    """Measures an engine in this process, and prints a line for each case."""
     llm = start_engine(folder, variant, cases)
     for case in cases:
         if not fits(llm, case):
@@ -142,14 +155,14 @@ def work(folder: str, variant: str, cases: tuple[Case, ...]) -> None:
         print(json.dumps({"case": asdict(case), **run(llm, case, spec)}), flush=True)
 
 
-def measured(folder: str, variant: str, rehearse: bool) -> list[dict[str, Any]]:
-    """The lines that a process printed."""
+def measure_in_process(folder: str, variant: str, rehearse: bool) -> list[dict[str, Any]]:
+    """Returns the lines that a process printed."""
     command = [sys.executable, __file__, "--work", folder, "--variant", variant]
     environment = {
         **os.environ,
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_LOGGING_LEVEL": "WARNING",
-        # What a CPU's stock vLLM has is one backend, which the plug-in would replace.
+        # stock vLLM has one backend on a CPU, which the plug-in would replace
         **({"VLLM_PLUGINS": "none"} if variant == "plain" else {}),
     }
     done = subprocess.run(
@@ -162,19 +175,19 @@ def measured(folder: str, variant: str, rehearse: bool) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"case"')]
 
 
-def summed_up(case: Case, seen: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """A row of the record: each variant's medians, and their ratio to stock vLLM."""
+def sum_up(case: Case, lines_by_variant: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Makes a row of the record: each variant's medians, and their ratio to stock vLLM."""
     row: dict[str, Any] = {**asdict(case)}
-    for variant, lines in seen.items():
+    for variant, lines in lines_by_variant.items():
         if "left_out" in lines[0]:
             return {**row, "left_out": lines[0]["left_out"]}
         row[variant] = {
             name: statistics.median(line[name] for line in lines)
             for name in ("first_seconds", "step_seconds")
         }
-        taken = row[variant]["step_seconds"]
-        row[variant]["tokens_per_second"] = round(case.rows / taken, 1)
-        row[variant]["of_plain"] = round(row["plain"]["step_seconds"] / taken, 4)
+        step_seconds = row[variant]["step_seconds"]
+        row[variant]["tokens_per_second"] = round(case.rows / step_seconds, 1)
+        row[variant]["of_plain"] = round(row["plain"]["step_seconds"] / step_seconds, 4)
     print(f"{case.rows} rows, context {case.context}", row, flush=True)
     return row
 
@@ -189,22 +202,15 @@ def main() -> None:
     args = parser.parse_args()
     cases = REHEARSED if args.rehearse else CASES
     if args.work:
-        return work(args.work, args.variant, cases)
+        return measure(args.work, args.variant, cases)
     with tempfile.TemporaryDirectory() as folder:
-        shape = {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
-            "rope_theta": 500000.0,
-            "torch_dtype": "bfloat16",
-            **(TINY if args.rehearse else LARGE),
-        }
-        (Path(folder) / "config.json").write_text(json.dumps(shape))
+        shape = write_shape(Path(folder), TINY if args.rehearse else LARGE)
         runs: dict[str, list[list[dict[str, Any]]]] = {variant: [] for variant in VARIANTS}
         for _ in range(args.repetitions):
             for variant in VARIANTS:
-                runs[variant].append(measured(folder, variant, args.rehearse))
+                runs[variant].append(measure_in_process(folder, variant, args.rehearse))
     rows = [
-        summed_up(case, {variant: [run[number] for run in runs[variant]] for variant in VARIANTS})
+        sum_up(case, {variant: [run[number] for run in runs[variant]] for variant in VARIANTS})
         for number, case in enumerate(cases)
     ]
     if args.out:

@@ -1,4 +1,10 @@
-"""Compares how well rules are kept before and after a summary replaces a dialog's older rounds."""
+"""Compares how well rules are kept before and after a summary replaces a dialog's older rounds.
+
+For example:
+
+    a mean score of 0.9 before the summary and of 0.6 after it, in every conversation
+    -> ScoresAroundSummary(rule=None, before=0.9, after=0.6, difference=-0.3, ...)
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

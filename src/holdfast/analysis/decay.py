@@ -25,8 +25,6 @@ from holdfast.records.traces import TurnTrace
 
 TracedTurns = Mapping[int, TurnTrace]  # the agent's turns, by round
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
-
-
 # masses are stored as float16: smaller ones become 0, which has no logarithm
 _MIN_MASS = 2.0**-24
 

@@ -12,11 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from holdfast.analysis.collapse import (
-    BROKEN_SHARE_WARNING,
-    count_turns,
-    without_collapsed,
-)
+from holdfast.analysis.collapse import BROKEN_SHARE_WARNING, count_turns, without_collapsed
 from holdfast.analysis.estimate_rows import EstimateRow, row_of, rule_rows
 from holdfast.analysis.prompt_effect import MADE_WORSE, UNINFORMATIVE
 from holdfast.analysis.series import Series, leave_out_rules
