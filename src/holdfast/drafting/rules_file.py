@@ -421,7 +421,7 @@ def _read_blocks(lines: Sequence[str]) -> list[_Block]:
 
 
 # "4. C# style", above a list that is not nested below it
-_NUMBERED_TITLE = re.compile(r"[A-Z][^`.:;!?]{2,60}")
+_NUMBERED_TITLE = re.compile(r"[A-Z](?:[^`.:;!?]|\.(?=\w)){2,60}")
 
 
 def _as_heading(block: _Block, below: _Block | None) -> _Block:

@@ -250,14 +250,13 @@ def folder_of_part(part: str, document: str) -> str | None:
     paths of only one such folder.
     """
     name = part.split(" ")[0].lower().replace("-", "")
-    for names in (re.escape(name), _OTHER_NAMES.get(name, "")):
-        found = re.findall(
-            rf"(?<![\w/.@-])((?:apps/|packages/|services/)?{names})(?=/|`)", document
-        )
-        paths = {path for path in found if path}
-        inside = {path for path in paths if "/" in path}  # `web` may be the name of a package
-        if len(inside or paths) == 1:
-            return (inside or paths).pop()
+    for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
+        found = re.findall(rf"(?<![\w/.@-])((?:apps/|packages/|services/)?{names})(/|`)", document)
+        # `web` alone may be the name of a package
+        paths = {path for path, end in found if end == "/" or "/" in path}
+        paths = paths or {path for path, _ in found}
+        if len(paths) == 1:
+            return paths.pop()
     return None
 
 
