@@ -418,7 +418,8 @@ def quoted_dialog() -> str:
 
 # groups of files, the latest first, by the words for them; "{files}" is how many they are
 _FIRST_SIGHT = {
-    "drawn_after": "{files} drawn at random, after the errors in the next row were mended",
+    "drawn_later": "{files} drawn by their commits, after the errors in the next rows were mended",
+    "drawn_after": "{files} drawn at random before, after the errors in the next row were mended",
     "drawn_before": "{files} drawn at random before",
     "with_blocks": "{files} before",
     "with_one_grammar": "{files} before, labelled without knowing the drafter",

@@ -181,11 +181,30 @@ _OFF_LIMITS = re.compile(
 )
 
 
+# "avoid" beside the order what to use instead is a prohibition, and alone a preference
+_SHORT_OBJECT = r"(?:(?!\b(?:unless|when|where|if|except|unnecessary|excessive|possible)\b)[^;,.])"
+_ORDER_BESIDE = r"(?:always )?use (?:(?!\b(?:unless|except|possible)\b)[^;.])+"
+_AVOIDED_FIRST = re.compile(
+    rf"avoid (?P<avoided>{_SHORT_OBJECT}{{1,60}})(?P<order>(?:;|,| [—–-])"
+    rf" {_ORDER_BESIDE})[.]?",
+    re.I,
+)
+_AVOIDED_LAST = re.compile(
+    rf"(?P<order>{_ORDER_BESIDE}?)(?:;|,| [—–-]|,? and) avoid"
+    rf" (?P<avoided>{_SHORT_OBJECT}{{1,60}}?)[.]?",
+    re.I,
+)
+
+
 def turn_into_prohibition(statement: Statement) -> Statement:
     """A statement with "never" at its front, if it forbids something in other words: "`vendor/` is
-    off limits", or an item below "Never use".
+    off limits", "avoid enums; use maps", or an item below "Never use".
     """
     text = statement.text
+    if match := _AVOIDED_FIRST.fullmatch(text):
+        return replace(statement, text=f"Do not use {match['avoided']}{match['order']}")
+    if match := _AVOIDED_LAST.fullmatch(text):
+        return replace(statement, text=f"{match['order']}; do not use {match['avoided']}")
     if any(map(_NEVER_UNASKED.fullmatch, statement.under[-1:])) and not _NO_FIRST.match(text):
         order = f"Never {text[0].lower()}{text[1:]}".rstrip(" .")
         return replace(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import NamedTuple
 
 # --- The lines that begin something
@@ -40,6 +40,7 @@ _ENDS = re.compile(r"[.!?:;][\"'”’)*_]*$")
 _MIN_WRAPPED_CHARACTERS = 60
 _MAX_BOLD_HEADING_WORDS = 5
 _BOLD_HEADING_LEVEL = 7  # below all levels that Markdown has
+_NUMBERED_HEADING_LEVEL = 6
 _MAX_INTRODUCTION_WORDS = 12  # a longer paragraph does not introduce the list below it
 
 # --- The parts of a text
@@ -414,7 +415,24 @@ def _read_blocks(lines: Sequence[str]) -> list[_Block]:
     reader = _BlockReader()
     for number, line in enumerate(lines, start=1):
         reader.read(number, line)
-    return reader.blocks
+    return [
+        _as_heading(block, below) for block, below in zip_longest(reader.blocks, reader.blocks[1:])
+    ]
+
+
+# "4. C# style", above a list that is not nested below it
+_NUMBERED_TITLE = re.compile(r"[A-Z](?:[^`.:;!?]|\.(?=\w)){2,60}")
+
+
+def _as_heading(block: _Block, below: _Block | None) -> _Block:
+    """A block, as a heading if it is an item with a number that stands above a list of its own."""
+    is_above = below is not None and below.is_item and not below.is_step and not below.indent
+    if not (block.is_step and not block.indent and is_above and below):
+        return block
+    is_apart = below.lines[0].number > block.lines[-1].number + 1
+    if not is_apart or not _NUMBERED_TITLE.fullmatch(block.plain):
+        return block
+    return _Block(block.lines, Element.HEADING, level=_NUMBERED_HEADING_LEVEL)
 
 
 @dataclass

@@ -60,6 +60,12 @@ _NOT_IN_FORCE = re.compile(
     + r"(?: \([^()]*\))?[\s:.]*",
     re.I,
 )
+# "none found in this repository (no `.cursorrules`)"
+_ABSENT = re.compile(
+    r"(?:none|nothing|not|no [\w ]{1,30}?)(?: (?:yet|currently))?"
+    r" (?:found|present|configured|available|defined|installed|set up|exists?)\b",
+    re.I,
+)
 _SAID_BEFORE = re.compile(r"(?P<label>[\w -]{1,60}): ")
 # headings of what other people do: "Workflow for maintainers", "Commits (humans only)"
 _OF_OTHERS = re.compile(
@@ -73,7 +79,7 @@ def is_not_in_force(statement: Statement) -> bool:
     """Whether a statement is quoted, or a rule of the past: "The old rule was: never push"."""
     said = _SAID_BEFORE.match(statement.text)
     names = (statement.label, said["label"] if said else "", *statement.under)
-    if any(map(_NOT_IN_FORCE.fullmatch, names)):
+    if any(map(_NOT_IN_FORCE.fullmatch, names)) or _ABSENT.match(statement.text):
         return True
     return statement.label.lower() == "deprecated" and not NEVER_FIRST.match(statement.text)
 

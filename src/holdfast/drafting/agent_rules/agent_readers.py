@@ -58,6 +58,9 @@ from holdfast.drafting.agent_rules.import_rules import import_place_rule, import
 from holdfast.drafting.agent_rules.naming_rules import (
     file_name_rule,
     folder_name_rule,
+    generic_file_rule,
+    interface_prefix_rule,
+    language_rule,
     naming_rule,
 )
 from holdfast.drafting.agent_rules.pull_request_rules import (
@@ -140,6 +143,9 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     naming_rule,
     file_name_rule,
     folder_name_rule,
+    interface_prefix_rule,
+    language_rule,
+    generic_file_rule,
     together_rule,
     header_rule,
 )

@@ -73,6 +73,15 @@ _SET_PHRASES = (
     ),
     (
         form(
+            "Use functional programming patterns; avoid classes",
+            r"(?:always )?(?:use|prefer|favou?r) functional(?:(?:,? and |, )declarative)?"
+            r"(?: programming)?(?: (?:patterns?|style|code))?(?:;|,| and)"
+            r" (?:avoid|do not use|no) classes",
+        ),
+        "class declarations",
+    ),
+    (
+        form(
             "Use file-scoped namespaces",
             r"(?:always )?use file-scoped namespaces?(?: declarations?)?",
         ),

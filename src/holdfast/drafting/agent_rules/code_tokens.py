@@ -69,6 +69,9 @@ _NAMED_TOKENS = {
     "class components|react class components": CodeToken(
         r"\bclass\s+\w+\s+extends\s+(?:React\.)?(?:Pure)?Component\b", SCRIPT
     ),
+    "class declarations": CodeToken(
+        r"^\s*(?:export\s+)?(?:default\s+)?(?:abstract\s+)?class\s+\w", SCRIPT
+    ),
     "it.only|describe.only|test.only|.only": CodeToken(r"\b(?:it|test|describe)\.only\(", SCRIPT),
     "it.skip|describe.skip|test.skip|.skip": CodeToken(r"\b(?:it|test|describe)\.skip\(", SCRIPT),
     "sleep": CodeToken(r"\bsleep\(|^\s*sleep \d"),

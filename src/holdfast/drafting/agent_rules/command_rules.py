@@ -468,6 +468,12 @@ _ALWAYS_WRAPPED = forms(
             rf"{ADVERBS}prefix (?:all |any |the |every )*Python (?:commands?|scripts?|calls)"
             rf" with {_WRAPPER}"
         ),
+        "Run Python commands with `uv`": (
+            rf"{ADVERBS}(?:run|execute) (?:all |any |the |every )*Python"
+            r" (?:commands?|scripts?|code|tools?)"
+            r" (?:with|through|via|using) `(?P<wrapper>uv|poetry|pipenv|hatch|pdm)`"
+            r"(?: from `[^`]+`)?"
+        ),
     }
 )
 
@@ -477,7 +483,10 @@ def wrapper_rule(clause: Clause) -> list[Draft]:
     match = whole_match(_ALWAYS_WRAPPED, clause.text)
     if match is None or clause.is_prohibited:
         return []
-    return forbid_commands(["python"])  # `permit_wrapped` permits the wrapper
+    wrapper = match["wrapper"]
+    if wrapper.endswith(" run"):
+        return forbid_commands(["python"])  # `permit_wrapped` permits the wrapper
+    return forbid_matches(rf"(?!{wrapper} run ){command_pattern('python')}")
 
 
 # --- Wrappers that permit a command: "use `uv run pytest`, not `pytest`"

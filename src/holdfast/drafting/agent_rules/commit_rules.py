@@ -16,11 +16,13 @@ from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import (
     ADVERBS,
+    CODES,
     NEVER,
     TAIL,
     any_words,
     form,
     forms,
+    literal,
     one_of,
     whole_match,
     word_pattern,
@@ -123,7 +125,8 @@ _CONVENTIONAL = forms(
         ),
         "Commits must be conventional": (
             rf"{any_words('all', 'your', 'git')}{MESSAGES} (?:must|should) (?:always )?"
-            r"be conventional"
+            r"(?:be conventional"
+            r"|(?:follow|use|be in) (?:the |a )?conventional (?:commits? )?format)"
         ),
         "This repo follows Conventional Commits": (
             rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
@@ -316,6 +319,10 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
         names_types = re.search("type|prefix|use one of", statement.label, re.I)
         is_list = names_types and len(_USUAL & set(listed)) >= _MIN_USUAL_TYPES
         return commit_rule(rf"\A{type_prefix(listed)}", "requirement") if is_list else []
+    if re.fullmatch("(?:valid|allowed) scopes", statement.label, re.I):
+        scopes = codes_in(clause.text) if re.fullmatch(CODES, clause.text) else []
+        prefix = rf"\A[a-z]+(?:\({any_of(map(literal, scopes))}\))?!?:"
+        return commit_rule(prefix, "requirement") if len(scopes) > 1 else []
     text = _types_in_backticks(clause.text)
     match = whole_match(_LISTED_TYPES, text)
     if match is None:

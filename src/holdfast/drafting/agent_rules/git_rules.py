@@ -42,6 +42,8 @@ _PLACES = (Relation.TO, Relation.ON, Relation.IN)
 
 
 # the branch that an item of a list is about: "`main` - production. *Do not push directly.*"
+_THESE = re.compile(r"(?:them|it|(?:this|these|that|those|either) branch(?:es)?)(?: directly)?")
+_SAYS_BRANCH = re.compile(r"\bbranch(?:es)?\b", re.I)
 _ITS_BRANCH = re.compile(r"`(?P<branch>[\w./-]+)`(?: branch)?\s*[—–:(-]")
 
 
@@ -73,9 +75,13 @@ def _forbids_pushing(instruction: Instruction) -> bool:
 
 def _known_branches(instruction: Instruction, clause: Clause) -> list[str]:
     """The branches after "to", if each has a usual name or stands in backticks."""
-    named = _ITS_BRANCH.match(clause.statement.opening)
-    if named and not instruction.texts_of(*_PLACES) and "directly" in clause.text:
+    opening = clause.statement.opening
+    named = _ITS_BRANCH.match(opening)
+    places = instruction.texts_of(*_PLACES)
+    if named and not places and "directly" in clause.text:
         return [named["branch"]]
+    if len(places) == 1 and _THESE.fullmatch(places[0]) and _SAYS_BRANCH.search(opening):
+        return codes_in(opening)
     names = _branch_list(instruction)
     are_known = all(name in _USUAL_BRANCHES or f"`{name}`" in clause.text for name in names)
     return names if are_known else []
@@ -98,7 +104,7 @@ def _pushed_to(branch: str) -> str:
 
 # names that are only those of branches, where `src` or production may be something else
 _MAIN_BRANCHES = {"main", "master", "develop", "trunk"}
-_SAYS_BRANCH = re.compile(r"\bbranch\b", re.I)  # `release` branches may have any names
+_SAYS_ONE_BRANCH = re.compile(r"\bbranch\b", re.I)  # `release` branches may have any names
 _WORKS = ("commit", "make", "do", "change")
 _WORK = re.compile(
     r"(?:(?:any|all|the|your|code|new|direct|feature) )*"
@@ -136,7 +142,7 @@ def commit_branch_rule(clause: Clause) -> list[Draft]:
     is_of_commits = instruction.does(_WORKS) and _WORK.fullmatch(instruction.object) is not None
     is_always = instruction.has_only(*_PLACES)
     names = _known_branches(instruction, clause) if is_of_commits and is_always else []
-    are_branches = set(names) <= _MAIN_BRANCHES or _SAYS_BRANCH.search(clause.text)
+    are_branches = set(names) <= _MAIN_BRANCHES or _SAYS_ONE_BRANCH.search(clause.text)
     return _forbid_commits_on(names) if names and are_branches else []
 
 
@@ -319,6 +325,7 @@ _NAMING_RULES = forms(
             rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"
             r" branch(?:es)?(?: names)?"
             rf" (?:with|as|like|named)(?: the)?(?: prefix(?:es)?| format)? (?P<names>{CODES})"
+            r"(?: \((?:e\.g\.|for example|such as),? `[^`]+`\))?"
         ),
     }
 )
@@ -326,8 +333,11 @@ _NAMING_RULES = forms(
 _BARE_NAMES = re.compile(
     r"(?<![\w`/])[a-z]+/(?:<[\w -]+>|\{[\w -]+\}|\[[\w -]+\]|[\w-]+|\*)(?![\w`/])"
 )
-_NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
-_ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
+_PLACEHOLDER = r"(?:<[\w -]+>|\{[\w -]+\}|\[[\w -]+\]|\([\w -]+\))"
+# `feature/xyz`, `<type>/<name>`, `<author>-bot/`
+_NAME = re.compile(rf"(?P<first>(?:{_PLACEHOLDER}|[\w-])+)/.*")
+_ANY_WORD = re.compile(rf"{_PLACEHOLDER}|type|kind|category|prefix|username|user|name|author", re.I)
+_OF_ONE_VERSION = re.compile(r"[\w-]+/v?\d[\w.-]*")  # `release/2.4.2` is the name of one branch
 _REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one of these
 _NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
 _NO_NAME = r"\d*&?[<>]|&>|\S*[$`]"  # a redirection, or a name that only the shell knows
@@ -338,15 +348,30 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited:
         return []
     statement = clause.statement
-    above = (statement.label, *statement.under[-1:])
-    is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
+    above = [name.strip(" :.") for name in (statement.label, *statement.under[-2:])]
+    names_branches = any(whole_match(_NAMES_LABEL, name) for name in (above[0], above[-1]))
+    is_labelled = names_branches or (
+        bool(_ABOUT_BRANCHES.fullmatch(above[1]) and _NAMING_HEADING.fullmatch(above[-1]))
+        if statement.under
+        else False
+    )
     text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_labelled else clause.text
     match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), text)
     if match and statement.label and not whole_match(_GENERAL_LABEL, statement.label):
         return _branch_names_of_kinds(statement)
-    return _branch_names(codes_in(match["names"])) if match else []
+    if match is None:
+        return []
+    names = codes_in(match["names"])
+    if statement.label:
+        return _branch_names(names)
+    around = (statement.earlier_items, statement.later_items)
+    earlier, later = ([n["name"] for n in map(_NAME_FIRST.match, items) if n] for items in around)
+    return _branch_names([*earlier, *names, *later])
 
 
+_NAME_FIRST = re.compile(r"`(?P<name>[^`/]+/[^`]*)`")  # an item that begins with a name
+_ABOUT_BRANCHES = re.compile(r"(?:git )?branch(?:es|ing)?(?: creation| strategy| rules)?", re.I)
+_NAMING_HEADING = re.compile(r"(?:(?:naming|names?)(?: conventions?| format| pattern)?)", re.I)
 _GENERAL_LABEL = _NAMES_LABEL + form(
     "Format", r"(?:use|always|format|pattern|names?|naming|prefix(?:es)?|conventions?|examples?)"
 )
@@ -375,9 +400,17 @@ def _branch_names(examples: Sequence[str]) -> list[Draft]:
     firsts = [name["first"] for name in names if name]
     if len(firsts) < len(names) or not firsts or _REMOTES & set(firsts):
         return []
+    if len(examples) == 1 and _OF_ONE_VERSION.fullmatch(examples[0]):
+        return []
     if any(map(_ANY_WORD.fullmatch, firsts)):
         begins = r"[\w.-]+/"
     else:
-        begins = any_of(map(literal, firsts)) + "/"
+        begins = any_of(dict.fromkeys(map(_first_part, firsts))) + "/"
     spec = measure("command_not_run", command=rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S")
     return [Draft("command", "requirement", spec)]
+
+
+def _first_part(name: str) -> str:
+    """The pattern of the first part of a name, such as `<author>-bot`, with its placeholders."""
+    parts = re.split(rf"({_PLACEHOLDER})", name)
+    return "".join(r"[\w.]+" if number % 2 else literal(part) for number, part in enumerate(parts))

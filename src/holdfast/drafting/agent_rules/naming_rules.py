@@ -1,10 +1,11 @@
-"""Rules about the case of names in code, and of the names of files and folders.
+"""Rules about the names of code, files and folders, and the language of files.
 
     Classes: PascalCase.           -> code_not_written(pattern=r"\\bclass [a-z]")
     `snake_case` for functions.    -> code_not_written(pattern=r"\\bdef \\w*[A-Z]", files="*.py")
 
     File names: kebab-case.        -> tool_not_called(tool="*rite*", arguments={"file_path": ...})
     Folders: kebab-case.           -> the same, with a pattern of folders
+    Use TypeScript for all code.   -> the same, with a pattern of files of JavaScript
 
 A name is known by its declaration, so only the kinds of names that some keyword declares become
 rules: types, functions and constants. The patterns are shortened above.
@@ -15,8 +16,18 @@ from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.code_places import code_draft
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.clauses import Clause
-from holdfast.drafting.grammar.forms import CODES, form, forms, one_of, whole_match
+from holdfast.drafting.grammar.clauses import Clause, codes_in
+from holdfast.drafting.grammar.commands import any_of
+from holdfast.drafting.grammar.forms import (
+    ADVERBS,
+    CODES,
+    NEVER,
+    form,
+    forms,
+    literal,
+    one_of,
+    whole_match,
+)
 from holdfast.drafting.grammar.named_files import (
     DOCUMENTS,
     MARKUP,
@@ -268,6 +279,106 @@ def _no_file_written(path: str) -> Draft:
     """The rule that no tool writes a file whose path a pattern finds."""
     spec = measure("tool_not_called", tool="*rite*", arguments={"file_path": path})
     return Draft("file", "requirement", spec)
+
+
+# --- The language of files
+
+_CODE_WORDS = (
+    r"(?:(?:all|any|every|the|our|new|application|app|source|production|project|front-?end"
+    r"|back-?end|React) )*(?:code|logic|files?|components?|modules?|everything)"
+)
+_IN_TYPESCRIPT = forms(
+    {
+        "Use TypeScript for all code": (
+            rf"{ADVERBS}(?:use )?(?:strict )?TypeScript(?: only)? (?:for|in) {_CODE_WORDS}"
+            r"(?: \(`(?P<folder>[\w./-]+/)` (?:folder|directory)\))?"
+        ),
+        "Write all code in TypeScript": rf"{ADVERBS}write {_CODE_WORDS} in TypeScript",
+        "All code must be TypeScript": (
+            rf"{_CODE_WORDS} (?:must|should|has to|have to) be (?:written )?(?:in )?TypeScript"
+        ),
+        "Use TypeScript exclusively": (
+            rf"{ADVERBS}use TypeScript (?:only|exclusively|everywhere|throughout)"
+            r"|(?:use only|only use) TypeScript|TypeScript only"
+        ),
+        "No JavaScript files": (
+            rf"(?:{NEVER} (?:add|create|write|use) |no )(?:any |new |plain )*"
+            r"(?:JavaScript|JS|`\.js`) files"
+        ),
+    }
+)
+
+
+def language_rule(clause: Clause) -> list[Draft]:
+    """Reads "use TypeScript for all code": no file of JavaScript is written, except for those of
+    tools, such as `eslint.config.js`.
+    """
+    if clause.is_prohibited:
+        return []
+    match = whole_match(_IN_TYPESCRIPT, clause.text)
+    if match is None:
+        return []
+    folder = match.groupdict().get("folder")
+    inside = rf"(?:^|/){literal(folder)}(?:[^/]+/)*" if folder else "(?:^|/)"
+    return [_no_file_written(rf"{inside}[^/.]+\.jsx?$")]
+
+
+_GENERIC_FILES = form(
+    "No generic `utils.py` / `helpers.py` files",
+    rf"(?:{NEVER} (?:add|create|write) |no )(?:any |new |generic |catch-?all |grab-?bag |dump )*"
+    r"(?P<names>`[\w.-]+\.\w+`(?:(?:,? (?:or|and) |, |/| / )`[\w.-]+\.\w+`)*)"
+    r"(?: (?:dump|grab-?bag|catch-?all|style))? (?:files|modules)",
+)
+
+
+def generic_file_rule(clause: Clause) -> list[Draft]:
+    """Reads "no generic `utils.py` / `helpers.py` files"."""
+    match = None if clause.is_prohibited else whole_match(_GENERIC_FILES, clause.text)
+    if match is None:
+        return []
+    names = any_of(map(literal, codes_in(match["names"])))
+    return [_no_file_written(rf"(?:^|/){names}$")]
+
+
+# --- The prefix of interfaces
+
+_PREFIX = r"(?:an? |the )?(?:prefix )?`?\"?(?P<prefix>I)\"?`?(?: prefix)?"
+_INTERFACE_PREFIX = forms(
+    {
+        "Interfaces are prefixed with `I`": (
+            rf"(?:all )?interfaces?(?: names?)?:? (?:(?:are|is|must be|should be) )?"
+            rf"(?:always )?(?:prefixed with|start with|begin with|use) {_PREFIX}"
+        ),
+        "Prefix interfaces with `I`": (
+            rf"{ADVERBS}(?:prefix|start|name) (?:all )?interfaces?(?: names?)? with {_PREFIX}"
+        ),
+        "`I` prefix for interfaces": (
+            r"(?:use )?(?:an? |the )?`?(?P<prefix>I)`? prefix (?:for|on) (?:all )?interfaces"
+        ),
+    }
+)
+_NO_INTERFACE_PREFIX = form(
+    "Do not prefix interfaces with `I`",
+    rf"{NEVER} (?:prefix|start|name) (?:all |any )?interfaces?(?: names?)? with {_PREFIX}"
+    rf"|no `?I`? prefix (?:for|on) interfaces",
+)
+_EXAMPLE_IN_BRACKETS = re.compile(r" \((?:e\.g\.,?|like|such as|for example,?) ?`[^`]+`\)$")
+
+
+def interface_prefix_rule(clause: Clause) -> list[Draft]:
+    """Reads "interfaces are prefixed with `I`" and "do not prefix interfaces with `I`"."""
+    if clause.is_prohibited:
+        return []
+    text = _EXAMPLE_IN_BRACKETS.sub("", clause.text)
+    has_prefix = r"I[A-Z]"
+    if whole_match(_INTERFACE_PREFIX, text):
+        wrong = f"(?!{has_prefix})[A-Za-z]"
+    elif whole_match(_NO_INTERFACE_PREFIX, text):
+        wrong = has_prefix
+    else:
+        return []
+    files = files_of_language(clause.context) or ["*", DOCUMENTS]
+    return [code_draft(rf"{_LEADS}interface\s+{wrong}{_DECLARED}", files)]
 
 
 # --- The names of folders, and of the files of components

@@ -249,9 +249,19 @@ def folder_of_part(part: str, document: str) -> str | None:
     """The folder of the part "Backend", such as `backend` or `apps/backend`, if the rules file has
     paths of only one such folder.
     """
-    name = re.escape(part.split(" ")[0].lower().replace("-", ""))
-    paths = re.findall(rf"(?<![\w/.@-])((?:apps/|packages/|services/)?{name})(?=/|`)", document)
-    return paths[0] if len(set(paths)) == 1 else None
+    name = part.split(" ")[0].lower().replace("-", "")
+    for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
+        found = re.findall(rf"(?<![\w/.@-])((?:apps/|packages/|services/)?{names})(/|`)", document)
+        # `web` alone may be the name of a package
+        paths = {path for path, end in found if end == "/" or "/" in path}
+        paths = paths or {path for path, _ in found}
+        if len(paths) == 1:
+            return paths.pop()
+    return None
+
+
+# what the folder of a part may be called besides
+_OTHER_NAMES = {"frontend": "(?:web|client|ui)", "backend": "(?:api|server)"}
 
 
 def _names_part(heading: str) -> bool:

@@ -57,7 +57,7 @@ def is_tool(word: str) -> bool:
 
 # further programs, whose names are commands only in backticks
 _IN_BACKTICKS = frozenset(
-    """cd ls cp mv mkdir touch chmod chown kill killall pkill bash sh zsh export source psql mysql
+    """cd ls cp mv mkdir touch chmod chown kill killall pkill bash sh zsh source psql mysql
     redis-cli sqlite3 alembic flyway prisma drizzle-kit supabase vercel wrangler firebase aws gcloud
     az heroku fly pulumi ansible vagrant ./gradlew gradlew ./mvnw mvnw lint-staged husky changeset
     esbuild parcel rollup swc oxlint dprint standard tslint mise asdf volta fnm nvm
@@ -75,7 +75,7 @@ def is_command(text: str) -> bool:
         return False
     program = words[0]
     is_script = re.fullmatch(r"\.{1,2}/[\w./-]+|\.[\w./-]*\.(?:sh|py|js|mjs|ts)", program)
-    is_script = is_script or re.fullmatch(r"[\w-]+\.exe", program)
+    is_script = is_script or re.fullmatch(r"[\w.\\/-]+\.exe", program)
     return program in TOOLS or program in _IN_BACKTICKS or is_script is not None
 
 
@@ -83,7 +83,7 @@ def is_runnable(text: str) -> bool:
     """Whether a code span can be a command, if a text says that it is run."""
     if _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
         return False
-    return re.match(r"(?:\.{0,2}/)?\.?[a-z][\w./:-]*(?: |$)", text) is not None
+    return re.match(r"(?:\.{0,2}[/\\])?\.?[a-z][\w./:\\-]*(?: |$)", text) is not None
 
 
 def parts_of(script: str) -> list[str]:
