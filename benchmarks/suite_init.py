@@ -72,6 +72,7 @@ GROUPS = {
     "with_blocks": ["seventeenth", "eighteenth", "nineteenth"],
     "drawn_before": ["twentieth", "twenty-first"],
     "drawn_after": ["twenty-second"],
+    "drawn_later": ["twenty-third", "twenty-fourth"],
 }
 
 
@@ -162,7 +163,6 @@ def at_first_sight(labels: dict[str, Any]) -> dict[str, dict[str, Any]]:
     sets = labels["sets"]
     counts = {
         name: {**row, "files": len(sets[name])} for name, row in labels["at_first_sight"].items()
-        "drawn_later": ["twenty-third", "twenty-fourth"],
     }
     rows = {}
     for group, names in ({name: [name] for name in counts} | GROUPS).items():
