@@ -229,13 +229,18 @@ def _forbidden_cells(
 
 
 # the headers of a column with commands, and of one that says when they are run
-_COMMANDS_COLUMN = re.compile(r"\W*(?:commands?|run|scripts?)\W*", re.I)
+_COMMANDS_COLUMN = re.compile(
+    r"\W*(?:commands?|run|scripts?|(?:required )?(?:gates?|checks?|commands?|verification"
+    r"|validation))\W*",
+    re.I,
+)
 _WHEN_COLUMN = re.compile(
     r"\W*(?:(?:required|run|use|needed) )?when(?: to (?:run|use))?(?: (?:required|it))?\W*", re.I
 )
 _CHANGED_COLUMN = re.compile(
     r"\W*(?:(?:if|when|after) )?(?:you )?(?:chang|modif|touch|edit)\w*(?: (?:files?|paths?|in))?\W*"
-    r"|\W*(?:files?|paths?) (?:changed|modified|touched|edited)\W*",
+    r"|\W*(?:files?|paths?|areas?) (?:changed|modified|touched|edited)\W*"
+    r"|\W*(?:changed? (?:types?|areas?)|types? of changes?|changes?)\W*",
     re.I,
 )
 _WHEN_CELL = re.compile(
@@ -243,7 +248,8 @@ _WHEN_CELL = re.compile(
 )
 
 
-_CODES = re.compile(r"`[^`]+`(?:(?:,? and |, )`[^`]+`)*")
+_CODES = re.compile(r"`[^`]+`(?:(?:,? and |, | \+ )`[^`]+`)*")
+_PART_CELL = re.compile(r"[A-Z][\w-]*(?: (?:code|changes|only))*")
 
 
 def _commands_of_row(
@@ -261,6 +267,9 @@ def _commands_of_row(
     changed = [cell for header, cell in cells_by_header if _CHANGED_COLUMN.fullmatch(header)]
     if len(commands) != 1 or len(whens) + len(changed) != 1 or not _CODES.fullmatch(commands[0]):
         return []
+    if changed and _PART_CELL.fullmatch(changed[0]):
+        label = f"{changed[0].split()[0]} changes"
+        return [Statement(block.lines[0].number, commands[0], label=label, under=under)]
     if changed:
         occasion = f"After changing {changed[0]}" if _CODES.fullmatch(changed[0]) else ""
     else:
