@@ -176,7 +176,11 @@ def read_statements(text: str) -> list[Statement]:
             nested = _paragraph_below(blocks, number)
         else:
             nested = _nested_text(blocks, number)
-        cells = _forbidden_cells(block, columns, under) or _commands_of_row(block, columns, under)
+        cells = (
+            _forbidden_cells(block, columns, under)
+            or _commands_of_row(block, columns, under)
+            or _case_of_row(block, columns, under)
+        )
         earlier, later = _items_around(blocks, number) if block.is_item else ((), ())
         statements += (
             replace(
@@ -246,6 +250,31 @@ _CHANGED_COLUMN = re.compile(
 _WHEN_CELL = re.compile(
     r"(?:before|after|when(?:ever)?|on)\b|(?P<change>(?:every|any|each)\b)", re.I
 )
+
+
+# "Element | Convention" above "Classes | PascalCase"
+_NAMED_COLUMN = re.compile(
+    r"\W*(?:elements?|kinds?|types?|items?|what|entit(?:y|ies)|constructs?|identifiers?|names?"
+    r"|things?|categor(?:y|ies)|targets?)\W*",
+    re.I,
+)
+_CASE_COLUMN = re.compile(
+    r"\W*(?:naming )?(?:conventions?|cases?|styles?|formats?|naming|patterns?)\W*", re.I
+)
+_CASE_CELL = re.compile(r"`?[\w-]+[ _-]?case`?", re.I)
+
+
+def _case_of_row(block: _Block, columns: Sequence[str], under: tuple[str, ...]) -> list[Statement]:
+    """The rule of a row such as "Classes | PascalCase" in a table of the case of names."""
+    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
+    if len(cells) != len(columns) or cells == columns:
+        return []
+    by_header = list(zip(columns, cells, strict=True))
+    names = [cell for header, cell in by_header if _NAMED_COLUMN.fullmatch(header)]
+    cases = [cell for header, cell in by_header if _CASE_COLUMN.fullmatch(header)]
+    if len(names) != 1 or len(cases) != 1 or not _CASE_CELL.fullmatch(cases[0]):
+        return []
+    return [Statement(block.lines[0].number, cases[0], label=names[0], under=under)]
 
 
 _CODES = re.compile(r"`[^`]+`(?:(?:,? and |, | \+ )`[^`]+`)*")

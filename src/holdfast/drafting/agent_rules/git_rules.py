@@ -327,8 +327,14 @@ _NAMING_RULES = forms(
             rf" (?:with|as|like|named)(?: the)?(?: prefix(?:es)?| format)? (?P<names>{CODES})"
             r"(?: \((?:e\.g\.|for example|such as),? `[^`]+`\))?"
         ),
+        "Always create a new branch named `feat/<name>` before implementing": (
+            rf"{ADVERBS}create an? (?:new )?(?:git |feature )?branch"
+            rf" (?:named|called|name|like)(?: as| like)? (?P<names>{CODES})"
+            r"(?: (?:before|for|when) [^`]+)?"
+        ),
     }
 )
+_CREATES_NAMED = re.compile(rf"{ADVERBS}create an? (?:new )?(?:git |feature )?branch nam", re.I)
 # after such a label, names without backticks: "feature/<topic>, fix/<ticket>"
 _BARE_NAMES = re.compile(
     r"(?<![\w`/])[a-z]+/(?:<[\w -]+>|\{[\w -]+\}|\[[\w -]+\]|[\w-]+|\*)(?![\w`/])"
@@ -355,7 +361,8 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
         if statement.under
         else False
     )
-    text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_labelled else clause.text
+    is_naming = is_labelled or _CREATES_NAMED.match(clause.text) is not None
+    text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_naming else clause.text
     match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), text)
     if match and statement.label and not whole_match(_GENERAL_LABEL, statement.label):
         return _branch_names_of_kinds(statement)
