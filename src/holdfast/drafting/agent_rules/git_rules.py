@@ -262,6 +262,10 @@ _FORBIDDEN_VERBS = frozenset(
 )
 
 
+# branches that are not rebased, while others may be
+_SHARED = re.compile(r"\b(?:shared|public|published|others['’]?|someone else['’]s)\b", re.I)
+
+
 def git_act_rule(clause: Clause) -> list[Draft]:
     """Reads "never commit" and "do not open pull requests", which forbid an act altogether."""
     instruction = _prohibition_in(clause)
@@ -269,7 +273,12 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         acts = acts_of(instruction)
         return forbid_matches(any_of(act.gate for act in acts)) if acts else []
     if clause.is_prohibited and len(listed := acts_in(clause.text)) > 1:
-        return forbid_matches(any_of(act.gate for act in listed))
+        gates = [act.gate for act in listed]
+        if _SHARED.search(clause.text):
+            gates = [gate for gate in gates if "git rebase" not in gate]
+        return forbid_matches(any_of(gates)) if gates else []
+    if instruction is not None and instruction.does(["rebase"]) and _SHARED.search(clause.text):
+        return []
     if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
         return []
     if not _ANY_OBJECT.fullmatch(instruction.object):
