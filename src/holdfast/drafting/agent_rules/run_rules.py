@@ -252,10 +252,9 @@ def folder_of_part(part: str, document: str) -> str | None:
     codes = " ".join(re.findall(r"`[^`\n]+`", document))
     name = part.split(" ")[0].lower().replace("-", "")
     for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
-        found = re.findall(rf"(?<![\w/.@-])((?:apps/|packages/|services/)?{names})(/|`)", codes)
-        # `web` alone may be the name of a package
-        paths = {path for path, end in found if end == "/" or "/" in path}
-        paths = paths or {path for path, _ in found}
+        folder = rf"(?:apps/|packages/|services/)?{names}"
+        paths = set(re.findall(rf"(?<![\w/.@:-])({folder})(?=/)|`({folder})`", codes))
+        paths = {path or alone for path, alone in paths}
         if len(paths) == 1:
             return paths.pop()
     return None
