@@ -252,9 +252,9 @@ def folder_of_part(part: str, document: str) -> str | None:
     codes = " ".join(re.findall(r"`[^`\n]+`", document))
     name = part.split(" ")[0].lower().replace("-", "")
     for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
-        folder = rf"(?:apps/|packages/|services/)?{names}"
-        paths = set(re.findall(rf"(?<![\w/.@:-])({folder})(?=/)|`({folder})`", codes))
-        paths = {path or alone for path, alone in paths}
+        inside = rf"(?:apps/|packages/|services/){names}"
+        found = re.findall(rf"(?<![\w/.@:-])({inside}(?![\w.-])|{names}(?=/))|`({names})`", codes)
+        paths = {path or alone for path, alone in found}
         if len(paths) == 1:
             return paths.pop()
     return None
