@@ -39,6 +39,11 @@ def forbidden(command: str) -> dict:
     return {"name": "command_not_run", "command": command}
 
 
+def new_branch(names: str) -> dict:
+    unknown = r"\d*&?[<>]|&>|\S*[$`]"
+    return forbidden(rf"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) (?!{names}|{unknown})\S")
+
+
 def on_branch(names: str) -> dict:
     return {"name": "commit_branch", "pattern": rf"^(?!{names}$)"}
 
@@ -308,9 +313,46 @@ def together(changed: str, also: str) -> dict:
          "  - Required format: `type(scope): summary`",
          [{"name": "commit_message", "pattern": r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"}]),
         ("Branch naming: feature/<topic>, fix/<ticket>",
-         [forbidden(r"git (?:checkout -[bB]|switch -[cC]|branch(?! -))"
-                    r" (?!(?:feature|fix)/|\d*&?[<>]|&>|\S*[$`])\S")]),
+         [new_branch("(?:feature|fix)/")]),
+        ("## Branch names\n\n- `feature/<topic>`\n- `fix/<ticket>` for bugs",
+         [new_branch("(?:feature|fix)/")]),
+        ("## Branches\n\n### Naming convention:\n\n- `fix/<ticket>`", [new_branch("fix/")]),
+        ("Always prefix branch names with `<author>-bot/` (e.g. `ann-bot/fix`).",
+         [new_branch(r"[\w.]+-bot/")]),
+        ("Create a new branch named feat/{name} before implementing a spec.",
+         [new_branch("feat/")]),
+        ("## For release `2.4.2`\n\nBranch:\n\n- `release/2.4.2`", []),
+        ("- `main` and `dev` are protected branches. Do not push to them directly.",
+         [forbidden(r"git push(?=.*[ :+](?:refs/heads/)?(?:main|dev)(?!\S))")]),
+        ("Never rebase shared branches.", []),
+        ("## Never\n\n- Force push or rebase shared branches",
+         [forbidden(r"git push(?=.* (?:--force\S*|-f)(?!\S))")]),
+        ("Commit messages must follow conventional format.",
+         [{"name": "commit_message", "pattern": rf"\A{TYPES} \S"}]),
+        ("## Commit messages\n\n- Valid scopes: `api`, `web`",
+         [{"name": "commit_message", "pattern": r"\A[a-z]+(?:\((?:api|web)\))?!?:"}]),
+        # tables
+        ("See `apps/web/a.ts`.\n\n"
+         "| Change type | Required gate |\n|---|---|\n| Frontend | `make test` |",
+         [after("apps/web/*")]),
+        ("| Change type | Required gate |\n|---|---|\n| Rust | `make test` |\n| Other | `make` |",
+         [after("*.rs")]),
+        ("See `apps/web`.\n\nWeb changes: `make test --filter=web`",
+         [after("apps/web/*", r"make test --filter=web(?!\S)")]),
+        ("Run `dev:web`, `pnpm --filter web test`.\n\nWeb changes: `make test`", []),
+        # files
+        ("Generated files are not hand-edited: `db/schema.ts`, `api/.gen/`.",
+         [{"name": "file_not_touched", "path": "db/schema.ts"},
+          {"name": "file_not_touched", "path": "api/.gen/*"}]),
+        ("Keep `__version__` (in `a.py`) in sync with `version` in `b.toml`.",
+         [together("b.toml", "a.py")]),
+        (r"After modifying code, run `.\venv\graph.exe update` from the repository root.",
+         [after(CODE, r"\.\\venv\\graph\.exe update(?!\S)")]),
         # tools and package managers
+        ("Run Python commands with `uv` from `api/`.",
+         [forbidden(r"(?!uv run )python3?(?!\S)")]),
+        ("Avoid `grep`; use `rg` instead.", [forbidden(r"grep(?!\S)")]),
+        ("Avoid `grep`; use `rg` unless it is missing.", []),
         ("Use `bun install` and `bun run` (never npm or yarn).",
          [forbidden(r"(?:npm(?!\S)|yarn(?!\S))")]),
         ("The package manager is bun, not npm.", [forbidden(r"npm(?!\S)")]),
@@ -334,6 +376,9 @@ def test_a_manager_that_a_project_uses_rules_out_the_others():
         "Runtime: Node.js 22; package manager: pnpm 11.",
         "**Package manager**: pnpm workspaces (pnpm 10, Node >=20 (or 24))",
         "**Package manager**: pnpm 9",
+        "**Monorepo**: Turborepo + pnpm workspaces (package manager: pnpm)",
+        "Use `pnpm install` for dependency installation.",
+        "Install dependencies with `pnpm install` at the repository root.",
     ):
         (spec,) = measures_of(line)
         assert spec["command"].startswith("(?:npm (?:install"), line
@@ -431,6 +476,27 @@ def test_a_manager_that_a_project_uses_rules_out_the_others():
          "def _f(a): ...", "async def f(a): ..."),
         ("# TypeScript\n\nUse explicit return types for all functions.", "a.ts",
          "function f(a: A): B {", "export function f(a: A) {"),
+        ("# TypeScript\n\nUse explicit types for function parameters and return types.", "a.ts",
+         "function f(a: A): B {", "export function f(a: A) {"),
+        ("Python 3.11+, type hints everywhere (`from __future__ import annotations`).", "a.py",
+         "def f(a: int): ...", "def f(a): ..."),
+        ("Avoid enums; use maps instead.", "a.ts", "const a = {}", "enum A { B }"),
+        ("Avoid the `any` type; use `unknown` when the type is uncertain.", "a.ts",
+         "let a: unknown", "let a: any"),
+        ("Use plain imports, avoid `export *`.", "a.ts", "export { a }", "export * from 'a'"),
+        ("Use functional and declarative programming patterns; avoid classes.", "a.ts",
+         'const a = "class b"', "export class A {}"),
+        ("Interfaces prefixed with `I` (e.g., `IUser`).", "a.cs",
+         "public interface IUser {", "public interface User {"),
+        ("Do not prefix interfaces with `I`.", "a.ts",
+         "interface Item {", "export interface IUser {"),
+        ("4. C# / .NET style\n\n- Naming:\n  - Types and members: `PascalCase`", "a.cs",
+         "class A {", "class a {"),
+        ("| Element | Convention |\n|---|---|\n| Classes | PascalCase |", "a.py",
+         "class A:", "class a:"),
+        ("Do not set `maxDelay` back to `Infinity`.", "a.ts", "maxDelay: 0", "maxDelay: Infinity"),
+        ("Must NOT set `standalone: true` inside Angular decorators.", "a.ts",
+         "standalone: false", "  standalone: true,"),
         ("`from __future__ import annotations` at the top of every file.", "a.py",
          "from __future__ import annotations", "import a"),
     ],
@@ -445,6 +511,26 @@ def test_code_that_a_line_forbids_in_other_words(line, path, keeps, breaks):
 def test_a_file_with_a_name_in_another_case():
     (spec,) = measures_of("Use kebab-case for file names.")
     for path, value in (("src/myFile.ts", 0), ("src/my_file.ts", 0), ("src/[slug].tsx", 1)):
+        assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+
+
+def test_the_language_of_files():
+    for line in (
+        "Use TypeScript for all new code.",
+        "Write all code in TypeScript.",
+        "**Language**: Use TypeScript for all logic (`src/` folder).",
+        "No JavaScript files.",
+    ):
+        (spec,) = measures_of(line)
+        for path, value in (("src/a/b.js", 0), ("src/a.jsx", 0), ("eslint.config.js", 1)):
+            assert build(spec).judge_turn(wrote(path, "1")).value == value, (line, path)
+        outside = build(spec).judge_turn(wrote("tools/a.js", "1")).value
+        assert outside == ("src/" in line), line
+
+
+def test_files_with_names_that_say_nothing():
+    (spec,) = measures_of("No generic `utils.py` / `helpers.py` dump files.")
+    for path, value in (("a/utils.py", 0), ("helpers.py", 0), ("a/string_utils.py", 1)):
         assert build(spec).judge_turn(wrote(path, "1")).value == value, path
 
 
@@ -574,6 +660,13 @@ def test_a_rule_beside_words_that_only_seem_to_limit_it(text, specs):
         "`Foo.bar`, not `Foo.baz`.",
         "Use clear names: `user => user.id`, not `u => u.id`.",
         "Never use `fn(name: string)`.",
+        "Cursor rules: none found in this repository (no `.cursorrules`).",
+        "Satellites via `/api/x` (no auth, `FORMAT=json`).",
+        "No Prisma `enum` or `Decimal`.",
+        # preferences
+        "Avoid `any`.",
+        "Avoid long functions, use helpers.",
+        "Use small functions and avoid side effects.",
         # about a part of the repository or of the work, or about what is said
         "Backend: no `os.system`.",
         "Cross-package imports: use the name of the package, never relative paths.",

@@ -176,7 +176,11 @@ def read_statements(text: str) -> list[Statement]:
             nested = _paragraph_below(blocks, number)
         else:
             nested = _nested_text(blocks, number)
-        cells = _forbidden_cells(block, columns, under) or _commands_of_row(block, columns, under)
+        cells = (
+            _forbidden_cells(block, columns, under)
+            or _commands_of_row(block, columns, under)
+            or _case_of_row(block, columns, under)
+        )
         earlier, later = _items_around(blocks, number) if block.is_item else ((), ())
         statements += (
             replace(
@@ -229,13 +233,18 @@ def _forbidden_cells(
 
 
 # the headers of a column with commands, and of one that says when they are run
-_COMMANDS_COLUMN = re.compile(r"\W*(?:commands?|run|scripts?)\W*", re.I)
+_COMMANDS_COLUMN = re.compile(
+    r"\W*(?:commands?|run|scripts?|(?:required )?(?:gates?|checks?|commands?|verification"
+    r"|validation))\W*",
+    re.I,
+)
 _WHEN_COLUMN = re.compile(
     r"\W*(?:(?:required|run|use|needed) )?when(?: to (?:run|use))?(?: (?:required|it))?\W*", re.I
 )
 _CHANGED_COLUMN = re.compile(
     r"\W*(?:(?:if|when|after) )?(?:you )?(?:chang|modif|touch|edit)\w*(?: (?:files?|paths?|in))?\W*"
-    r"|\W*(?:files?|paths?) (?:changed|modified|touched|edited)\W*",
+    r"|\W*(?:files?|paths?|areas?) (?:changed|modified|touched|edited)\W*"
+    r"|\W*(?:changed? (?:types?|areas?)|types? of changes?|changes?)\W*",
     re.I,
 )
 _WHEN_CELL = re.compile(
@@ -243,7 +252,33 @@ _WHEN_CELL = re.compile(
 )
 
 
-_CODES = re.compile(r"`[^`]+`(?:(?:,? and |, )`[^`]+`)*")
+# "Element | Convention" above "Classes | PascalCase"
+_NAMED_COLUMN = re.compile(
+    r"\W*(?:elements?|kinds?|types?|items?|what|entit(?:y|ies)|constructs?|identifiers?|names?"
+    r"|things?|categor(?:y|ies)|targets?)\W*",
+    re.I,
+)
+_CASE_COLUMN = re.compile(
+    r"\W*(?:naming )?(?:conventions?|cases?|styles?|formats?|naming|patterns?)\W*", re.I
+)
+_CASE_CELL = re.compile(r"`?[\w-]+[ _-]?case`?", re.I)
+
+
+def _case_of_row(block: _Block, columns: Sequence[str], under: tuple[str, ...]) -> list[Statement]:
+    """The rule of a row such as "Classes | PascalCase" in a table of the case of names."""
+    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
+    if len(cells) != len(columns) or cells == columns:
+        return []
+    by_header = list(zip(columns, cells, strict=True))
+    names = [cell for header, cell in by_header if _NAMED_COLUMN.fullmatch(header)]
+    cases = [cell for header, cell in by_header if _CASE_COLUMN.fullmatch(header)]
+    if len(names) != 1 or len(cases) != 1 or not _CASE_CELL.fullmatch(cases[0]):
+        return []
+    return [Statement(block.lines[0].number, cases[0], label=names[0], under=under)]
+
+
+_CODES = re.compile(r"`[^`]+`(?:(?:,? and |, | \+ )`[^`]+`)*")
+_PART_CELL = re.compile(r"[A-Z][\w-]*(?: (?:code|changes|only))*")
 
 
 def _commands_of_row(
@@ -261,6 +296,9 @@ def _commands_of_row(
     changed = [cell for header, cell in cells_by_header if _CHANGED_COLUMN.fullmatch(header)]
     if len(commands) != 1 or len(whens) + len(changed) != 1 or not _CODES.fullmatch(commands[0]):
         return []
+    if changed and _PART_CELL.fullmatch(changed[0]):
+        label = f"{changed[0].split()[0]} changes"
+        return [Statement(block.lines[0].number, commands[0], label=label, under=under)]
     if changed:
         occasion = f"After changing {changed[0]}" if _CODES.fullmatch(changed[0]) else ""
     else:

@@ -27,7 +27,7 @@ from holdfast.drafting.agent_rules.named_code import (
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of
-from holdfast.drafting.grammar.forms import CODE, NEVER, form, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODE, NEVER, form, literal, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import WRITE, Relation
 from holdfast.drafting.grammar.instructions import (
     Instruction,
@@ -154,6 +154,16 @@ _QUOTED_COMMENTS = re.compile(
 )
 
 
+_SET_VALUE = form(
+    "Do not set `delay` back to `Infinity`",
+    rf"{NEVER} set `(?P<name>[\w.]{{3,}})`(?: back)? to `(?P<value>[\w.\"'-]+)`",
+) + form(
+    "Do not set `standalone: true` in decorators",
+    rf"{NEVER} (?:set|add|write|use) `(?P<name>[\w.]{{3,}})(?: ?[:=] ?)(?P<value>[\w.\"'-]+)`"
+    r"(?: (?:in|inside) (?:the |any )?(?:(?:Angular|React|Vue|`@\w+`|component) )*decorators?)?",
+)
+
+
 def _token_of_phrase(clause: Clause) -> CodeToken | None:
     """The code that a clause forbids in a set phrase; None if it has none of these."""
     if clause.is_prohibited:
@@ -161,6 +171,8 @@ def _token_of_phrase(clause: Clause) -> CodeToken | None:
     for ways, name in _SET_PHRASES:
         if whole_match(ways, clause.text):
             return named_token(name)
+    if value := whole_match(_SET_VALUE, clause.text):
+        return CodeToken(rf"\b{literal(value['name'])}\s*[:=]\s*{literal(value['value'])}")
     if comments := _QUOTED_COMMENTS.fullmatch(clause.text):
         words = re.findall(r"\w{3,}", comments["words"])
         return CodeToken(rf"(?://|#|--)\s*{one_of(*words)}\b") if words else None

@@ -399,6 +399,18 @@ _ONLY_MANAGER = forms(
             rf"{ADVERBS}(?:install|manage) (?:all |the )?(?:dependencies|packages)"
             rf" (?:with|via|using|through) {_MANAGER}"
         ),
+        "Use `bun install` for dependency installation": (
+            rf"{ADVERBS}(?:use|run) `(?P<name>npm|pnpm|yarn|bun) (?:install|i|ci|add)`"
+            r" (?:for (?:all )?(?:(?:dependency|package) (?:installation|management|installs?)"
+            r"|(?:installing )?(?:dependencies|packages))"
+            r"|to (?:install|add|manage) (?:all |the |new )*(?:dependencies|packages))"
+            r"(?: (?:at|from|in) the (?:repo(?:sitory)? |project |workspace )?root)?"
+        ),
+        "Install dependencies with `npm install`": (
+            rf"{ADVERBS}(?:install|add|manage) (?:all |the |new )*(?:dependencies|packages)"
+            r" (?:with|via|using|through) `(?P<name>npm|pnpm|yarn|bun) (?:install|i|ci|add)`"
+            r"(?: (?:at|from|in) the (?:repo(?:sitory)? |project |workspace )?root)?"
+        ),
     }
 )
 _MANAGER_LABEL = form("Package manager", r"(?:the )?(?:package|dependency) manage(?:r|ment)")
@@ -423,7 +435,8 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
     texts = [_REMARK.sub("", clause.text)]
     if clause.begins_statement:  # "Node 22; package manager: pnpm"
-        texts += filter(_NAMES_MANAGER.match, clause.statement.text.strip(" .").split("; "))
+        parts = re.split(r"; | \(|\)", clause.statement.text.strip(" ."))
+        texts += filter(_NAMES_MANAGER.match, parts)
     match = next(filter(None, (whole_match(ways, text) for text in texts)), None)
     return _forbid_others(match["name"]) if match else []
 

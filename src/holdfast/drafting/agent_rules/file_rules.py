@@ -130,6 +130,13 @@ _LEFT_ALONE = forms(
 )
 
 
+_NEVER_HAND_EDITED = form(
+    "Generated files are not hand-edited: `a.ts`, `b.ts`",
+    r"(?:(?:all|the|these|generated|auto-generated|vendored|build|following) )*"
+    r"(?:files|code|folders|artifacts) (?:are|is|must|should) (?:never|not)(?: be)?"
+    r" (?:hand-?edited|edited(?: by hand| manually)?|modified(?: by hand| manually)?):"
+    rf" (?P<files>{CODES})",
+)
 _NO_FILES = form("No `.ts`, `.tsx` files", rf"no (?P<files>{CODES}) files?(?: anywhere| at all)?")
 
 
@@ -138,6 +145,8 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
     if match := whole_match(_NO_FILES, clause.text):
         globs = [path_glob(code) or "" for code in codes_in(match["files"])]
         return _protect(globs) if all(glob.startswith("*.") for glob in globs) else []
+    if match := whole_match(_NEVER_HAND_EDITED, clause.statement.text.strip(" .")):
+        return _protect(_globs_in(match["files"])) if clause.begins_statement else []
     instruction = instruction_of(clause.text, clause.is_prohibited)
     names = _files_left_alone(instruction) if instruction else ""
     for kind_of_files, glob in _KINDS_OF_FILES:

@@ -262,6 +262,10 @@ _FORBIDDEN_VERBS = frozenset(
 )
 
 
+# branches that are not rebased, while others may be
+_SHARED = re.compile(r"\b(?:shared|public|published|others['’]?|someone else['’]s)\b", re.I)
+
+
 def git_act_rule(clause: Clause) -> list[Draft]:
     """Reads "never commit" and "do not open pull requests", which forbid an act altogether."""
     instruction = _prohibition_in(clause)
@@ -269,7 +273,12 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         acts = acts_of(instruction)
         return forbid_matches(any_of(act.gate for act in acts)) if acts else []
     if clause.is_prohibited and len(listed := acts_in(clause.text)) > 1:
-        return forbid_matches(any_of(act.gate for act in listed))
+        gates = [act.gate for act in listed]
+        if _SHARED.search(clause.text):
+            gates = [gate for gate in gates if "git rebase" not in gate]
+        return forbid_matches(any_of(gates)) if gates else []
+    if instruction is not None and instruction.does(["rebase"]) and _SHARED.search(clause.text):
+        return []
     if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
         return []
     if not _ANY_OBJECT.fullmatch(instruction.object):
@@ -327,8 +336,14 @@ _NAMING_RULES = forms(
             rf" (?:with|as|like|named)(?: the)?(?: prefix(?:es)?| format)? (?P<names>{CODES})"
             r"(?: \((?:e\.g\.|for example|such as),? `[^`]+`\))?"
         ),
+        "Always create a new branch named `feat/<name>` before implementing": (
+            rf"{ADVERBS}create an? (?:new )?(?:git |feature )?branch"
+            rf" (?:named|called|name|like)(?: as| like)? (?P<names>{CODES})"
+            r"(?: (?:before|for|when) [^`]+)?"
+        ),
     }
 )
+_CREATES_NAMED = re.compile(rf"{ADVERBS}create an? (?:new )?(?:git |feature )?branch nam", re.I)
 # after such a label, names without backticks: "feature/<topic>, fix/<ticket>"
 _BARE_NAMES = re.compile(
     r"(?<![\w`/])[a-z]+/(?:<[\w -]+>|\{[\w -]+\}|\[[\w -]+\]|[\w-]+|\*)(?![\w`/])"
@@ -355,7 +370,8 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
         if statement.under
         else False
     )
-    text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_labelled else clause.text
+    is_naming = is_labelled or _CREATES_NAMED.match(clause.text) is not None
+    text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_naming else clause.text
     match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), text)
     if match and statement.label and not whole_match(_GENERAL_LABEL, statement.label):
         return _branch_names_of_kinds(statement)

@@ -51,6 +51,7 @@ _ADJECTIVES = re.compile(
     re.I,
 )
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
+_OF_SCHEMA = re.compile(r"(?:Prisma|GraphQL|SQL|Postgres(?:QL)?|MySQL|Drizzle|database) `")
 _NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
 _KIND = one_of(
     *"deprecated raw bare global plain direct legacy native debug stray leftover hardcoded".split()
@@ -80,6 +81,8 @@ def tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
             return [named] if _may_be_of(named, statement) else []
         plain = bracketed[1]
     else:
+        if _OF_SCHEMA.match(plain):
+            return []  # a Prisma `enum` is none of TypeScript
         plain = _NAME_OF_LIBRARY.sub("", plain)
     if spans := whole_match(_TOKENS, plain):
         kind = spans["nouns"].strip()
@@ -104,6 +107,7 @@ def tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     return [token] if token and _may_be_of(token, statement) else []
 
 
+_DESCRIBED = re.compile(r"\(no \w+, `[^`]+`\)")  # "the endpoint (no auth, `format=json`)"
 # a part of a list that is left to the reader: "unsafe casts"
 _OTHER_PART = re.compile(r"[A-Za-z][A-Za-z /-]{2,40}")
 
@@ -111,6 +115,8 @@ _OTHER_PART = re.compile(r"[A-Za-z][A-Za-z /-]{2,40}")
 def _tokens_in_parts(parts: Sequence[str], statement: Statement) -> list[CodeToken]:
     """The pieces of code among the parts of a list; [] if a part may limit the others."""
     tokens: list[CodeToken] = []
+    if _DESCRIBED.search(statement.text):
+        return []
     for part in parts:
         if "`" in part and not whole_match(_TOKENS, part):
             return []

@@ -291,7 +291,6 @@ _IN_TYPESCRIPT = forms(
     {
         "Use TypeScript for all code": (
             rf"{ADVERBS}(?:use )?(?:strict )?TypeScript(?: only)? (?:for|in) {_CODE_WORDS}"
-            r"(?: \(`(?P<folder>[\w./-]+/)` (?:folder|directory)\))?"
         ),
         "Write all code in TypeScript": rf"{ADVERBS}write {_CODE_WORDS} in TypeScript",
         "All code must be TypeScript": (
@@ -309,6 +308,9 @@ _IN_TYPESCRIPT = forms(
 )
 
 
+_IN_FOLDER = re.compile(r"\(`(?P<folder>[\w./-]+/)`")  # "for all logic (`src/` folder)"
+
+
 def language_rule(clause: Clause) -> list[Draft]:
     """Reads "use TypeScript for all code": no file of JavaScript is written, except for those of
     tools, such as `eslint.config.js`.
@@ -318,9 +320,9 @@ def language_rule(clause: Clause) -> list[Draft]:
     match = whole_match(_IN_TYPESCRIPT, clause.text)
     if match is None:
         return []
-    folder = match.groupdict().get("folder")
-    inside = rf"(?:^|/){literal(folder)}(?:[^/]+/)*" if folder else "(?:^|/)"
-    return [_no_file_written(rf"{inside}[^/.]+\.jsx?$")]
+    folder = _IN_FOLDER.search(clause.statement.text)
+    inside = rf"(?:^|/){literal(folder['folder'])}(?:[^/]+/)*" if folder else "(?:^|/)"
+    return [_no_file_written(rf"{inside}(?!(?:[Gg]ulp|[Gg]runt)file)[^/.]+\.jsx?$")]
 
 
 _GENERIC_FILES = form(

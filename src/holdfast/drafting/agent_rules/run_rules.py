@@ -247,14 +247,14 @@ def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
 
 def folder_of_part(part: str, document: str) -> str | None:
     """The folder of the part "Backend", such as `backend` or `apps/backend`, if the rules file has
-    paths of only one such folder.
+    paths of only one such folder in backticks.
     """
+    codes = " ".join(re.findall(r"`[^`\n]+`", document))
     name = part.split(" ")[0].lower().replace("-", "")
     for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
-        found = re.findall(rf"(?<![\w/.@-])((?:apps/|packages/|services/)?{names})(/|`)", document)
-        # `web` alone may be the name of a package
-        paths = {path for path, end in found if end == "/" or "/" in path}
-        paths = paths or {path for path, _ in found}
+        inside = rf"(?:apps/|packages/|services/){names}"
+        found = re.findall(rf"(?<![\w/.@:-])({inside}(?![\w.-])|{names}(?=/))|`({names})`", codes)
+        paths = {path or alone for path, alone in found}
         if len(paths) == 1:
             return paths.pop()
     return None

@@ -194,15 +194,23 @@ _TYPE_HINTS = forms(
             rf"(?:have|use|include|carry|be written with) {_HINTS}"
         ),
         "Use type hints everywhere": (
-            rf"(?:always )?(?:use|add|write) {_HINTS}(?: everywhere| throughout| consistently)"
+            rf"(?:always )?(?:(?:use|add|write) )?{_HINTS}(?: everywhere| throughout| consistently)"
             rf"|always (?:use|add|include|write) {_HINTS}"
         ),
     }
 )
-_RETURN_TYPES = form(
-    "Use explicit return types for all functions",
-    r"(?:(?:always|please) )?(?:(?:use|add|include|write|declare) )?explicit return types"
-    rf" (?:on|for|in) {_FUNCTIONS}",
+_RETURN_TYPES = forms(
+    {
+        "Use explicit return types for all functions": (
+            r"(?:(?:always|please) )?(?:(?:use|add|include|write|declare) )?explicit return types"
+            rf" (?:on|for|in) {_FUNCTIONS}"
+        ),
+        "Use explicit types for function parameters and return types": (
+            r"(?:(?:always|please) )?(?:(?:use|add|include|write|declare) )?explicit types"
+            r" (?:on|for|in) (?:all )?(?:function )?(?:parameters|arguments) and"
+            r" return (?:types|values)"
+        ),
+    }
 )
 # a parameter without a type, after `self`; tests and fixtures are often left without
 _UNTYPED_PARAMETER = (
@@ -210,6 +218,9 @@ _UNTYPED_PARAMETER = (
     r"(?!self\b|cls\b)[A-Za-z_]\w*\s*[,=)]"
 )
 _UNTYPED_RESULT = r"\bfunction\s+\w+\s*(?:<[^<>()]*>)?\([^()]*\)\s*\{"
+
+
+_VERSION_FIRST = re.compile(r"^Python \d[\d.+]*(?: or (?:later|newer|above))?, | \([^()]*\)$")
 
 
 def type_hint_rule(clause: Clause) -> list[Draft]:
@@ -221,7 +232,8 @@ def type_hint_rule(clause: Clause) -> list[Draft]:
     languages = set(files_of_language(clause.context)) or set(
         files_of_language(clause.statement.document)
     )
-    if whole_match(_TYPE_HINTS, clause.text) and set(PYTHON) <= languages:
+    text = _VERSION_FIRST.sub("", clause.text)
+    if whole_match(_TYPE_HINTS, text) and set(PYTHON) <= languages:
         private = "_|" if re.search(r"\bpublic\b", clause.text, re.I) else ""
         return [code_draft(_UNTYPED_PARAMETER.format(private=private), PYTHON)]
     if whole_match(_RETURN_TYPES, clause.text) and set(TYPED) <= languages:

@@ -34,6 +34,12 @@ _IN_SYNC = form(
     rf"(?:always |please )?(?:keep )?{_FILE_WORDS}(?P<also>{CODE})(?: must (?:be kept|stay))?"
     rf" (?:in sync|synchroni[sz]ed|up to date|aligned) with {_FILE_WORDS}(?P<changed>{CODE})",
 )
+_PART_IN_SYNC = form(
+    "Keep `version` in `a.toml` in sync with `VERSION` in `b.py`",
+    rf"(?:always |please )?keep (?:the )?{CODE} \(?in (?P<also>{CODE})\)?"
+    r" (?:in sync|synchroni[sz]ed|aligned) with"
+    rf" (?:the )?{CODE} \(?in (?P<changed>{CODE})\)?",
+)
 _ALL_IN_SYNC = form(
     "Keep `a.json` and `b.json` in sync",
     rf"(?:always |please )?(?:(?:keep )?{_FILE_WORDS}(?P<files>{CODE}(?:(?:,? and |, ){CODE})+)"
@@ -77,7 +83,9 @@ def together_rule(clause: Clause) -> list[Draft]:
     """
     if clause.is_prohibited or _MAYBE.search(clause.text):
         return []
-    if match := whole_match(_IN_SYNC + _REFLECTED, clause.text):
+    whole = clause.statement.text.strip(" .") if clause.begins_statement else ""
+    match = whole_match(_IN_SYNC + _REFLECTED, clause.text) or whole_match(_PART_IN_SYNC, whole)
+    if match:
         return _together(codes_in(match["changed"]), codes_in(match["also"]))
     if match := whole_match(_ALL_IN_SYNC, clause.text):
         return _all_together(codes_in(match["files"]))

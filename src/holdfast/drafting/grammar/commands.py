@@ -50,6 +50,10 @@ TOOLS = frozenset(
 )
 
 
+# what only code has; the `=` of an option, as in `--filter=web`, is that of a command
+_CODE_SIGNS = re.compile(r"[|>;]|\(\)|(?<!\S)(?!-)[^\s=]*=|= ")
+
+
 def is_tool(word: str) -> bool:
     """Whether a word is the name of a program that people write without backticks."""
     return word.lower() in TOOLS
@@ -71,7 +75,7 @@ _IN_BACKTICKS = frozenset(
 def is_command(text: str) -> bool:
     """Whether a code span is a shell command: a known program, with arguments or alone."""
     words = _words(text)
-    if not words or _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
+    if not words or _PLACEHOLDER.search(text) or _CODE_SIGNS.search(text):
         return False
     program = words[0]
     is_script = re.fullmatch(r"\.{1,2}/[\w./-]+|\.[\w./-]*\.(?:sh|py|js|mjs|ts)", program)
@@ -81,7 +85,7 @@ def is_command(text: str) -> bool:
 
 def is_runnable(text: str) -> bool:
     """Whether a code span can be a command, if a text says that it is run."""
-    if _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
+    if _PLACEHOLDER.search(text) or _CODE_SIGNS.search(text):
         return False
     return re.match(r"(?:\.{0,2}[/\\])?\.?[a-z][\w./:\\-]*(?: |$)", text) is not None
 
