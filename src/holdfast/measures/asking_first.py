@@ -7,8 +7,8 @@ user said to it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.measures.agent_acts.actions import Action, actions_of
-from holdfast.measures.agent_acts.agent_action import Pattern, check_patterns
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.agent_action import Action, Pattern, check_patterns
 from holdfast.measures.agent_acts.agent_tools import ASKS_USER, SHOWS_PLAN
 from holdfast.measures.agent_acts.edits.path_globs import Globs
 from holdfast.measures.approval import agreement_in

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.measures.agent_acts.actions import Action, actions_of
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.agent_action import Action
 from holdfast.measures.agent_acts.agent_tools import (
     BASES,
     BODIES,

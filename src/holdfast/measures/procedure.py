@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from holdfast.errors import UsageError
-from holdfast.measures.agent_acts.actions import Action, actions_of
-from holdfast.measures.agent_acts.agent_action import Pattern, check_patterns
+from holdfast.measures.agent_acts.actions import actions_of
+from holdfast.measures.agent_acts.agent_action import Action, Pattern, check_patterns
 from holdfast.measures.agent_acts.edits.path_globs import Globs, touches
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut

@@ -10,7 +10,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
 from holdfast.measures.turns import ToolCall
@@ -97,7 +97,7 @@ def script_of(call: ToolCall) -> str:
     return _typed_text(call) if is_typed(call) else ""
 
 
-def _is_list_of_words(value: Any) -> bool:
+def _is_list_of_words(value: Any) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
