@@ -16,7 +16,7 @@ from pathlib import Path
 
 from holdfast.files import digest_of, read_text, text_lines
 from holdfast.transcripts.archives import read_eval, read_tar, read_zip
-from holdfast.transcripts.databases.reading import read_database
+from holdfast.transcripts.databases.database_reading import read_database
 from holdfast.transcripts.finding import TAR_SUFFIXES
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
 from holdfast.transcripts.parsing import (

@@ -1,1 +1,1 @@
-"""Reads the databases of coding agents and libraries: one file each; `reading.py` finds which."""
+"""The databases of agents and libraries, a file each; `database_reading.py` tells which it is."""

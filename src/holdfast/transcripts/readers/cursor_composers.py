@@ -4,7 +4,7 @@ In `state.vscdb`, a dialog ("composer") has the messages that Cursor shows ("bub
 the context of the agent as well: the same messages with the system prompt and what Cursor added to
 them. The context is read if it has all messages and calls that are shown.
 
-A value, shortened, as `databases/cursor.py` puts it together:
+A value, shortened, as `databases/cursor_database.py` puts it together:
 
     {"composerData": {"fullConversationHeadersOnly": [{"bubbleId": "b1"}]},
      "bubbles": {"b1": {"type": 1, "text": "Hi"}},

@@ -1,4 +1,4 @@
-"""Goose's sessions: JSON lines, exports, and what `databases/goose.py` reads from `sessions.db`.
+"""Goose's sessions: JSON lines, exports, and those in `sessions.db`.
 
 A line, and a session, shortened:
 

@@ -1,4 +1,4 @@
-"""Sessions of OpenAI's Agents SDK, from `databases/agents_sdk.py`: items of the Responses API.
+"""Sessions of OpenAI's Agents SDK, from its databases: items of the Responses API.
 
     {"agent_session": "user-7", "items": [{"role": "user", "content": "Hi"}, ...]}
 

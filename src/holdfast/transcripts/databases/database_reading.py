@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
-from holdfast.transcripts.databases.adk import adk_sessions
-from holdfast.transcripts.databases.agents_sdk import agents_sdk_sessions
-from holdfast.transcripts.databases.cursor import cursor_agent_dialog, cursor_chats, cursor_dialogs
-from holdfast.transcripts.databases.goose import goose_sessions
-from holdfast.transcripts.databases.opencode import opencode_sessions
-from holdfast.transcripts.databases.tables import columns
+from holdfast.transcripts.databases.adk_database import adk_sessions
+from holdfast.transcripts.databases.agents_sdk_database import agents_sdk_sessions
+from holdfast.transcripts.databases.cursor_database import (
+    cursor_agent_dialog,
+    cursor_chats,
+    cursor_dialogs,
+)
+from holdfast.transcripts.databases.database_tables import columns
+from holdfast.transcripts.databases.goose_database import goose_sessions
+from holdfast.transcripts.databases.opencode_database import opencode_sessions
 from holdfast.transcripts.reader import Located, Unread
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import shortened
-from holdfast.transcripts.databases.tables import columns, rows_as_dicts
+from holdfast.transcripts.databases.database_tables import columns, rows_as_dicts
 from holdfast.transcripts.parsing import load_json
 from holdfast.transcripts.reader import Located, Unread
 from holdfast.validation.json_values import fields_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.transcripts.databases.tables import columns, rows_as_dicts
+from holdfast.transcripts.databases.database_tables import columns, rows_as_dicts
 from holdfast.transcripts.parsing import load_json
 from holdfast.transcripts.reader import Located, Unread
 
