@@ -11,7 +11,7 @@ from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_sentences import sentence_of_rule, text_of_rule
+from holdfast.drift.rule_texts import sentence_of_rule, text_of_rule
 from holdfast.logs import read_logs, score_logs
 from holdfast.logs.quoted_lines import without_quoted_lines
 from holdfast.measures import build

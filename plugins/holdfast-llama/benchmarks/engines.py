@@ -51,7 +51,7 @@ CHAT = [
 
 
 class Cost(NamedTuple):
-    """What an act took."""
+    """The time that an act took."""
 
     seconds: float  # on the clock
     cpu_seconds: float  # of processor time, of all threads

@@ -193,7 +193,7 @@ def tokens_of(stream: int) -> list[int]:
 
 
 class Cost(NamedTuple):
-    """What an act took, in milliseconds."""
+    """The time that an act took, in milliseconds."""
 
     processor: float  # of all threads
     clock: float

@@ -44,7 +44,7 @@ def write_model(folder: Path) -> None:
 
 
 class RunCost(NamedTuple):
-    """What a run took, and the tokens that were generated in it."""
+    """The seconds that a run took, and the tokens that were generated in it."""
 
     seconds: float
     tokens: int

@@ -153,7 +153,7 @@ def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
 
 
 def _hook_rules(spec: str, case: Case) -> Iterator[HookRule]:
-    from holdfast.drift.rule_sentences import sentence_of_rule
+    from holdfast.drift.rule_texts import sentence_of_rule
 
     for rule in case.rules:
         name = rule.id or case.id

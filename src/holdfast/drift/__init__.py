@@ -23,7 +23,7 @@ dialog_requests    sends such chats to the model, with less of the dialog where 
 dialog_summaries   asks the model for summaries of what is left out
 two_models         an engine of two models that take turns
 prompt_rules       the rules of the prompt, for methods that remind the model of them;
-                   rule_sentences finds where the prompt states them
+                   rule_texts finds where the prompt states them
 method_checks      refuses methods that cannot work in the dialogs of a run
 probe_outcomes     scores the replies to probes; judges, those that a model has to score, whose
                    answers judge_answers keeps

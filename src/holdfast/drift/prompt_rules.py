@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Self
 
 from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_sentences import text_of_rule
+from holdfast.drift.rule_texts import text_of_rule
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.rule_kinds import KINDS

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_sentences import text_of_rule
+from holdfast.drift.rule_texts import text_of_rule
 from holdfast.errors import cut
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
 from holdfast.logs.counter_orders import CounterOrders

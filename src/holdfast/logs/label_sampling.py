@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast.analysis.rule_scores import label_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.rule_sentences import text_of_rule
+from holdfast.drift.rule_texts import text_of_rule
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.scored_logs import named_rules

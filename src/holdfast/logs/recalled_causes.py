@@ -18,7 +18,7 @@ from pathlib import Path
 
 from holdfast.chat.messages import Message
 from holdfast.drift.cases import Suite
-from holdfast.drift.rule_sentences import text_of_rule
+from holdfast.drift.rule_texts import text_of_rule
 from holdfast.errors import RequestFailed
 from holdfast.files import cannot_write
 from holdfast.generation.sampling import Sampling

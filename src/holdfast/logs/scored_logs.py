@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
-from holdfast.drift.rule_sentences import sentence_of_rule
+from holdfast.drift.rule_texts import sentence_of_rule
 from holdfast.drift.suites import as_suite
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs, NoDialog

@@ -1,4 +1,4 @@
-"""What a loaded model of transformers can do, and which tokens end its replies.
+"""Reads from a loaded model of transformers its abilities and the tokens that end its replies.
 
 For example:
 

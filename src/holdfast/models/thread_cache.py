@@ -1,4 +1,4 @@
-"""What threads have computed of their conversations, so that the next request continues from there.
+"""Keys and values that threads have computed, from which their next requests continue.
 
 For example:
 

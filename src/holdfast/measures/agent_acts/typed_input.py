@@ -22,7 +22,7 @@ _WORDS_WITHOUT_FILE = {"cat": 0, "sort": 0, "wc": 0, "jq": 1, "sed": 1, "awk": 1
 
 
 class TypedInput:
-    """What was typed so far, and the program that reads it, while calls are gone through."""
+    """The input typed so far, and the program that reads it, while calls are gone through."""
 
     def __init__(self) -> None:
         self._reader = ""  # the program that reads the input; "" for the shell
