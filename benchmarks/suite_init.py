@@ -74,7 +74,7 @@ GROUPS = {
     "with_blocks": ["seventeenth", "eighteenth", "nineteenth"],
     "drawn_before": ["twentieth", "twenty-first"],
     "drawn_after": ["twenty-second"],
-    "drawn_later": ["twenty-third", "twenty-fourth"],
+    "drawn_later": ["twenty-third", "twenty-fourth", "twenty-fifth", "twenty-sixth"],
 }
 
 
@@ -165,7 +165,7 @@ def at_first_sight(labels: dict[str, Any]) -> dict[str, dict[str, Any]]:
     sets = labels["sets"]
     counts = {
         name: {**row, "files": len(sets[name])}
-        for name, row in labels["at_first_sight", "twenty-fifth", "twenty-sixth"].items()
+        for name, row in labels["at_first_sight"].items()
     }
     rows = {}
     for group, names in ({name: [name] for name in counts} | GROUPS).items():
