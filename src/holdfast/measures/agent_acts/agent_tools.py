@@ -10,7 +10,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
 from holdfast.measures.turns import ToolCall
@@ -90,23 +90,26 @@ def script_of(call: ToolCall) -> str:
     """
     for name in _SCRIPTS:
         value = call.arguments.get(name)
-        if _is_list_of_words(value):
-            return shlex.join(value)
+        if (words := _words_in(value)) is not None:
+            return shlex.join(words)
         if isinstance(value, str):
             return _script_of_command(value, call)
     return _typed_text(call) if is_typed(call) else ""
 
 
-def _is_list_of_words(value: Any) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(word, str) for word in value)
+def _words_in(value: object) -> list[str] | None:
+    """Returns a list of words; None for any other value."""
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return value
+    return None
 
 
 def _script_of_command(command: str, call: ToolCall) -> str:
     """Returns the script of a call that has it as a text, with its arguments in `args`."""
     if command in EDITOR_COMMANDS:
         command = ""
-    arguments = call.arguments.get("args")
-    if command and _is_list_of_words(arguments):
+    arguments = _words_in(call.arguments.get("args"))
+    if command and arguments is not None:
         command = shlex.join([command, *arguments])
     return bash_of_powershell(command) if _POWERSHELL.match(call.name) else command
 
