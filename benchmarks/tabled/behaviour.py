@@ -470,7 +470,7 @@ def suite_init_table() -> str:
             *markdown(rows),
             "",
             "Files were labelled by hand before they were drafted; a line is decidable if a measure"
-            " can decide it, and found if it became a right rule. The labels of the third row and"
+            " can decide it, and found if it became a right rule. The labels of the fourth row and"
             " the last leave out lines that a measure could decide. 95% intervals in brackets"
             " ([record](RESULTS/suite_init.json),"
             " [labels](ROOT/benchmarks/suite_init_labels.json)).",

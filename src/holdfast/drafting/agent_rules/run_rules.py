@@ -197,7 +197,7 @@ def run_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or offers_another(clause.statement.text):
         return []
     part = _PART_OF_WORK.search(clause.text)
-    if part:  # "before finishing backend work"
+    if part and not files_of_language(part["part"]):  # "before finishing backend work"
         plain = f"{clause.text[: part.start()]}{part['work']}{clause.text[part.end() :]}"
         labelled = replace(clause.statement, label=part["part"])
         return run_rule(replace(clause, text=plain, statement=labelled))
