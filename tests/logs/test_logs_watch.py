@@ -85,7 +85,7 @@ def test_lines_that_are_added_while_a_file_is_read_are_counted_once(
     monkeypatch.setattr("holdfast.logs.watching.scan_part", scan_late)
     assert [breach.source[-6:] for breach in watch.poll()] == ["line 4"]
     assert [breach.source[-6:] for breach in watch.poll()] == ["line 5"]
-    assert len(watch.logs().cases) == 5
+    assert len(watch.logs().to_write) == 5
 
 
 def test_a_session_is_read_anew_and_its_old_breaches_are_not_repeated(tmp_path, watch):
@@ -109,7 +109,7 @@ def test_what_was_followed_is_scored_as_what_is_read_at_once(tmp_path, watch, su
     whole = score_logs(read_logs([tmp_path / "logs"]), loaded, tmp_path / "whole")
     logs = watch.logs()
     assert logs.fingerprint == whole.manifest.identity.logs
-    assert [json.loads(logs.scored(n))["source"] for n in range(len(logs.cases))] == [
+    assert [json.loads(dialog.scores())["source"] for dialog in logs.to_write] == [
         record.source for record in whole.dialogs
     ]
 

@@ -444,7 +444,7 @@ def packed(name: str, content: bytes) -> bytes:
 
 def limit_unpacked_bytes(monkeypatch) -> None:
     """Lets no text have more than 1 MiB when it is unpacked."""
-    for module in ("holdfast.files", "holdfast.transcripts.containers"):
+    for module in ("holdfast.files", "holdfast.transcripts.archives"):
         monkeypatch.setattr(f"{module}.MAX_UNPACKED_BYTES", 1 << 20)
 
 
