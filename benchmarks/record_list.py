@@ -110,6 +110,11 @@ RECORDS = (
         20,
     ),
     Record(
+        "edit_costs/smollm2",
+        "benchmarks/edit_costs.py --model smollm2 --runs {runs} --out {out}",
+        30,
+    ),
+    Record(
         "edit_costs/qwen-0.5b",
         "benchmarks/edit_costs.py --model qwen-0.5b --runs {runs} --out {out}",
         35,
