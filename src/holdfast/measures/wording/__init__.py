@@ -3,8 +3,8 @@
 They tell why a rule was broken (`holdfast logs`), and which sentences of a file are rules
 (`holdfast suite init`).
 
-rule_text          finds a rule in a text by the rule's own words, which rule_sentences reads, and
-                   orders against it
+rule_text          finds a rule in a text by the rule's own words, and orders against it, as
+                   rule_sentences does for each of its sentences
 rule_statements    finds statements of a rule by the words for its measure
 breaking_orders    finds orders that ask for what a measure forbids
 
@@ -18,6 +18,6 @@ sentences          splits a text into sentences, clauses and their signed words
 clause_words       the words of a clause, each with whether the clause asks for it or forbids it
 word_stems         words without endings, and synonyms; plain_text, texts without markup, case and
                    contractions
-act_nouns          tells words for acts, such as "push", from nouns that look like them; compounds,
-                   from parts of compounds
+act_nouns          tells words for acts, such as "push", from nouns that look like them; compounds
+                   are those that have a word for an act in them
 """
