@@ -97,7 +97,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return NOT_AN_INSTRUCTION
     statement = without_introduction(statement)
     as_written = statement.text
-    statement = replace(statement, text=with_files_as_code(statement.text))
+    with_code = with_files_as_code(statement.text)
+    statement = replace(statement, text=with_code)
     if any(map(prohibits, statement.under[:-1])) and not NEVER_FIRST.match(statement.text):
         return NEEDS_A_JUDGE
     if may_be_advice(statement):
@@ -123,7 +124,9 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
             return permit_wrapped(narrowed, statement) or NO_MEASURE
     if of_bot and is_of_an_occasion(statement):
         return ON_OCCASION
-    return why_unread(replace(statement, text=as_written))
+    reason = why_unread(replace(statement, text=as_written))
+    says_never = statement.text != with_code  # which its heading implies
+    return why_unread(statement) if says_never and reason == NOT_AN_INSTRUCTION else reason
 
 
 def _read_by(
