@@ -164,8 +164,7 @@ def at_first_sight(labels: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Precision and recall of each set, and of each group, when it was first measured."""
     sets = labels["sets"]
     counts = {
-        name: {**row, "files": len(sets[name])}
-        for name, row in labels["at_first_sight"].items()
+        name: {**row, "files": len(sets[name])} for name, row in labels["at_first_sight"].items()
     }
     rows = {}
     for group, names in ({name: [name] for name in counts} | GROUPS).items():
