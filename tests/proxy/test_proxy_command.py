@@ -17,6 +17,7 @@ from holdfast.cli import main
 from holdfast.drift.suite_file import parse_suite
 from holdfast.drift.suites import load_suite
 from holdfast.errors import Unreachable, UsageError
+from holdfast.measures import Measure
 from holdfast.methods import parse
 from holdfast.proxy.chat_requests import Api, request_from_body
 from holdfast.proxy.suite_middleware import SuiteMiddleware
@@ -208,6 +209,13 @@ def test_rules_that_need_a_judge_or_a_when_are_named():
         " turn): brief/signs."
     )
     assert which_are_scored(rules[1:2]) == "1 of 1 rule is scored."
+
+
+def test_lexicons_are_loaded_before_the_first_chat(monkeypatch):
+    scored = []
+    monkeypatch.setattr(Measure, "judge_turn", lambda measure, turn: scored.append(measure.name))
+    SuiteMiddleware(suite_of(SEVERAL)).load_lexicons()
+    assert scored == ["language"]
 
 
 def test_rules_without_texts_are_said_by_their_prompt(tmp_path):

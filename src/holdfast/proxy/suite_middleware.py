@@ -11,6 +11,7 @@ its system message contains; if several do, to the one with the longest prompt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -20,8 +21,9 @@ from holdfast.chat.messages import Message, dialog_seed
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.prompt_rules import CaseRules, with_rules
-from holdfast.errors import PromptError, UsageError
+from holdfast.errors import HoldfastError, PromptError, UsageError
 from holdfast.logs.dialogs import dialog_of
+from holdfast.measures.turns import AssistantTurn
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.models.checked_replies import check_retries
@@ -68,6 +70,13 @@ class SuiteMiddleware:
     def unscored_rules(self) -> tuple[SuiteRule, ...]:
         """The rules that no turn is scored by."""
         return tuple(rule for rule in self.rules if rule.not_scored is not None)
+
+    def load_lexicons(self) -> None:
+        """Loads what the measures need, by scoring a word, so that no chat waits for it."""
+        for rule in chain.from_iterable(case.rules for case in self._cases):
+            if rule.measure.loads:
+                with suppress(HoldfastError):  # it is reported with the first reply
+                    rule.measure.judge_turn(AssistantTurn("Hello.", ()))
 
     def chat_of(self, request: ChatRequest) -> SuiteChat | EditOutcome:
         """Returns a request with the case that applies to it, or why none does."""

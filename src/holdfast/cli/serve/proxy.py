@@ -74,6 +74,7 @@ def run(arguments: ProxyArguments) -> None:
     with server.bind(arguments.host, arguments.port) as bound:
         with exiting_on_sigterm():
             upstream.check()
+        middleware.load_lexicons()
         if middleware.unscored_rules:
             note(which_are_scored(middleware.rules))
         from holdfast.proxy.forwarding import Forwarding
