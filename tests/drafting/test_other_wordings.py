@@ -714,8 +714,8 @@ def test_what_only_sounds_like_a_rule_drafts_none(line):
 def test_many_lines_alike_take_time_in_proportion_to_their_number(tmp_path):
     path = tmp_path / "AGENTS.md"
     path.write_text("- a\n" + "Be kind\n" * 4000)
-    drafted = draft_lines(path)
     start = time.process_time()
-    text = suite_text([drafted])
-    assert time.process_time() - start < 2  # and not 4000 * 4000 names
+    text = suite_text([draft_lines(path)])
+    # 0.6 s here; readers that search the file for each line, or compare names in pairs, take 60 s
+    assert time.process_time() - start < 10
     assert "id: kind-4000" in text

@@ -58,7 +58,7 @@ def _no_command(word: str, names: Sequence[str]) -> UsageError:
             f"{word} comes before a command; give options after it, as in `holdfast COMMAND {word}`"
             " (`holdfast --help` lists the commands)."
         )
-    from holdfast.cli.look_up.catalogue import use_of_name
+    from holdfast.cli.look_up.catalogue_lines import use_of_name
 
     if use := use_of_name(word, list(ENTRIES)):
         return UsageError(use, option="command", value=word)

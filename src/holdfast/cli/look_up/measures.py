@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from holdfast import measures
-from holdfast.cli.look_up.catalogue import (
+from holdfast.cli.look_up.catalogue_lines import (
     WIDTH,
     CatalogueArguments,
     description_lines,

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from holdfast import methods
-from holdfast.cli.look_up.catalogue import (
+from holdfast.cli.look_up.catalogue_lines import (
     CatalogueArguments,
     description_lines,
     print_details,

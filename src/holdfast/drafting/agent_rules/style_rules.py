@@ -227,16 +227,15 @@ def type_hint_rule(clause: Clause) -> list[Draft]:
     """Reads "use type hints for all functions", a rule about Python, and "use explicit return types
     for all functions" of TypeScript.
     """
-    if clause.is_prohibited:
+    asks_for_hints = whole_match(_TYPE_HINTS, _VERSION_FIRST.sub("", clause.text))
+    asks_for_results = whole_match(_RETURN_TYPES, clause.text)
+    if clause.is_prohibited or not (asks_for_hints or asks_for_results):
         return []
-    languages = set(files_of_language(clause.context)) or set(
-        files_of_language(clause.statement.document)
-    )
-    text = _VERSION_FIRST.sub("", clause.text)
-    if whole_match(_TYPE_HINTS, text) and set(PYTHON) <= languages:
+    languages = files_of_language(clause.context) or files_of_language(clause.statement.document)
+    if asks_for_hints and set(PYTHON) <= set(languages):
         private = "_|" if re.search(r"\bpublic\b", clause.text, re.I) else ""
         return [code_draft(_UNTYPED_PARAMETER.format(private=private), PYTHON)]
-    if whole_match(_RETURN_TYPES, clause.text) and set(TYPED) <= languages:
+    if asks_for_results and set(TYPED) <= set(languages):
         return [code_draft(_UNTYPED_RESULT, TYPED)]
     return []
 

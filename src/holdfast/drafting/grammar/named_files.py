@@ -9,6 +9,7 @@ For example:
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 
 from holdfast.drafting.grammar.clauses import all_known, names_in
@@ -135,12 +136,17 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def files_of_language(text: str) -> list[str]:
     """The globs of the languages that a text names; [] if it names none."""
+    return list(_globs_of_languages(text))
+
+
+@lru_cache(maxsize=64)  # the text may be a whole file, and each of its lines asks
+def _globs_of_languages(text: str) -> tuple[str, ...]:
     plain = re.sub(r"`[^`]*`", "", text)
     globs: list[str] = []
     for name, files in _LANGUAGES:
         if re.search(rf"(?<![\w/.-])(?:{name})(?![\w/-]|\.\w)", plain):
             globs += [glob for glob in files if glob not in globs]
-    return globs
+    return tuple(globs)
 
 
 def file_endings(globs: Iterable[str]) -> set[str]:

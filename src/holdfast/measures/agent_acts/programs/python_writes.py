@@ -2,9 +2,8 @@
 
 For example:
 
-    Path("a.txt").write_text("x")                      ->  a.txt, with the text "x"
-    with open("b.txt", "w") as f: json.dump(value, f)  ->  b.txt, with a text that is not known
-    shutil.move("c.txt", "d.txt")                      ->  c.txt, d.txt
+    Path("a.txt").touch()          ->  a.txt, with the text ""
+    shutil.move("c.txt", "d.txt")  ->  c.txt, d.txt, with texts that are not known
 """
 
 import ast
