@@ -2,8 +2,8 @@
 
 For example:
 
-    Path("a.txt").touch()          ->  a.txt, with the text ""
-    shutil.move("c.txt", "d.txt")  ->  c.txt, d.txt, with texts that are not known
+    Path("a.txt").touch()          ->  a.txt
+    shutil.move("c.txt", "d.txt")  ->  c.txt, d.txt
 """
 
 import ast
