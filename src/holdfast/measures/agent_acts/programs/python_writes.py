@@ -71,7 +71,7 @@ def _files_written_by(call: ast.Call, values: PythonValues) -> list[str]:
 
 
 def _files_opened_by(call: ast.Call, values: PythonValues) -> list[str]:
-    """Returns the files that `open(path, "w")` or `path.open("w")` opens to write to."""
+    """Returns the files that a call of `open` or `path.open` opens to write to."""
     function = call.func
     path: ast.expr | None
     if isinstance(function, ast.Attribute) and module_name(function) not in _OPENING_MODULES:
