@@ -6,6 +6,8 @@ import pkgutil
 import re
 import shutil
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from code_blocks import PAGES, ROOT, anchors_of, blocks_of, commands_of
 from fitted_files import METHODS, write_for
 from served import RunningServer, default_model, served
 
+import holdfast
+from holdfast import drift
 from holdfast.cli import main
 from holdfast.cli.main_parser import parser
 from holdfast.drift import load_suite
@@ -240,6 +244,52 @@ def test_the_stations_of_a_journey_are_where_how_it_works_says(journey):
         assert all(f"\nclass {name}" in source for name in names), file
     assert len(stations) == 8 and sum(len(names) for _, names in types) == 6
     assert "Six types in eight files" in section
+
+
+def files_run_by(work) -> set[str]:
+    """The files of the package with a function that is called during `work`, in any thread."""
+    called = set()
+
+    def note(frame, event, _):
+        if event == "call":
+            called.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    source = ROOT / "src" / "holdfast"
+    return {str(Path(file).relative_to(source)) for file in called if file.startswith(str(source))}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("journey", ["a spec string", "a conversation"])
+def test_a_journey_passes_through_the_files_of_how_it_works(journey, tmp_path):
+    """Those of its stations, and of a spec string also those that carry it between stations."""
+    model = holdfast.load("default")
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}]
+
+    def work():
+        if journey == "a spec string":
+            model.generate(messages, "boost:factor=4")
+        else:
+            sampling = holdfast.Sampling(max_new_tokens=4)
+            settings = drift.Settings(rounds=2, conversations=1, sampling=sampling)
+            drift.run(model, "starter", tmp_path / "run", settings)
+
+    text = (ROOT / "docs" / "how.md").read_text(encoding="utf-8")
+    section = text.split(f"## The journey of {journey}")[1].split("\n## ")[0]
+    lines = re.findall(r"^\d\. .*$", section, re.MULTILINE)
+    if journey == "a spec string":
+        lines += re.findall(r"^- .*$", section, re.MULTILINE)
+    named = {file for line in lines for file in re.findall(r"\b(\w+/[\w/]+\.py)\b", line)}
+    named = {file.removeprefix("src/holdfast/") for file in named}
+    named -= {"attention/gpu_step.py", "cli/shared/drift_run.py", "drift/dialog_replay.py"}
+    assert len(named) > 10
+    assert not named - files_run_by(work)
 
 
 def test_the_files_and_names_of_how_it_works_exist():
