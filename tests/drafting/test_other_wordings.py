@@ -719,3 +719,35 @@ def test_many_lines_alike_take_time_in_proportion_to_their_number(tmp_path):
     # 0.6 s here; readers that search the file for each line, or compare names in pairs, take 60 s
     assert time.process_time() - start < 10
     assert "id: kind-4000" in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Never hardcode `projectId`.",
+        "Work exclusively on `feature/login`.",
+        "Prefix commit messages with `package:`.",
+        "Prefix commit messages with `TICKET-ID`.",
+        "- Work on the `develop` branch; `main` is protected. Do not commit to it.",
+        "Use TypeScript for all front-end code.",
+        "The `docs/` folder is a site. It uses npm for package management.",
+        "Don't commit, push, or rebase shared branches.",
+    ],
+)
+def test_what_may_mean_something_narrower_is_no_rule(line):
+    assert measures_of(line) == []
+
+
+def test_what_is_named_exactly_is_a_rule_beside_it():
+    (only,) = measures_of("Work only on the `web/` folder.")
+    assert only["files"] == ["*", "!web/*"]
+    (branch,) = measures_of("- The `main` branch is protected. Do not commit to it.")
+    assert branch["pattern"] == "^(?!main$)"
+    assert measures_of("Prefix commit messages with `cli:`.")
+    assert measures_of("Never commit or push.")
+
+
+def test_a_folder_that_is_named_after_a_parameter_has_no_case():
+    (spec,) = measures_of("Use lowercase with dashes for directories.")
+    for path, value in (("app/users/[userId]/page.tsx", 1), ("app/userPages/[id]/page.tsx", 0)):
+        assert build(spec).judge_turn(wrote(path, "1")).value == value, path

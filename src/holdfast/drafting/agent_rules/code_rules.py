@@ -115,6 +115,7 @@ _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
 _WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
 _HARDCODE = ("hardcode", "hard-code")
+_NAME_OF_VALUE = re.compile(r"[A-Za-z_][\w.]*")
 _SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
 _PURPOSE = re.compile(
     r"\w+ing|images|performance|interactivity|output|logs"
@@ -286,7 +287,11 @@ def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
         return None
     if instruction.modality is Modality.NEVER:
         objects = _objects_of_prohibition(instruction)
-        return f"hardcoded {objects}" if objects and instruction.does(_HARDCODE) else objects
+        if objects is None or not instruction.does(_HARDCODE):
+            return objects
+        if any(map(_NAME_OF_VALUE.fullmatch, codes_in(objects))):
+            return None  # "never hardcode `projectId`" forbids its value, and not the name
+        return f"hardcoded {objects}"
     if instruction.modality is Modality.MUST:
         return _objects_of_comparison(instruction, text)
     return None

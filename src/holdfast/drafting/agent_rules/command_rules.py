@@ -431,6 +431,8 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
         return []
     if _lists_commands_of_manager(clause.statement):
         return _forbid_others(clause.statement.label.split()[-1])
+    if _IT.match(clause.text) and _follows_a_folder(clause.statement):
+        return []
     is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
     ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
     texts = [_REMARK.sub("", clause.text)]
@@ -443,6 +445,16 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
 
 _REMARK = re.compile(r" \((?:[^()]|\([^()]*\))*\)$")
 _NAMES_MANAGER = re.compile(r"package manager:", re.I)
+
+
+_IT = re.compile(r"it\b", re.I)
+
+
+def _follows_a_folder(statement: Statement) -> bool:
+    """Whether its line names a folder before it, as in "`docs/` is a site. It uses npm"."""
+    line = statement.document.splitlines()[statement.line - 1] if statement.document else ""
+    before = line.partition(statement.text[:20])[0]
+    return "/`" in before
 
 
 def _forbid_others(manager: str) -> list[Draft]:

@@ -276,7 +276,8 @@ _WANTED_PREFIX = forms(
     }
 )
 _NO_PREFIX = re.compile(
-    r"[<>{}$]|\.\.\.|…|\d|^(?:type|scope)\b"
+    r"[<>{}$]|\.\.\.|…|\d|^[A-Z]{2,}-[A-Z]+\b"
+    r"|^(?:type|scope|name|component|module|area|package|project|subsystem|ticket|issue)\b"
     r"|^\[(?:\w+ )?\w*(?:name|type|scope|component|module|area|package|project|ticket|issue)\]"
 )
 

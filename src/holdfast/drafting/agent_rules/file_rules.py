@@ -231,7 +231,9 @@ _ONLY_IN = form("files in `src/`", rf"(?:(?:files?|code) (?:in|under|inside) )?(
 _WORKS_ONLY_IN = form(
     "You are working exclusively inside the `web/` folder",
     r"(?:you (?:are |must |should )?)?(?:work|working) (?:exclusively|only|solely)"
-    rf" (?:in|inside|within|on) (?:the )?(?P<files>{CODE})(?: folder| directory)?",
+    # "only on `feature/login`" is about a branch
+    rf" (?:in|inside|within|on(?= (?:the )?(?:`[^`]+/`|{CODE} (?:folder|directory))))"
+    rf" (?:the )?(?P<files>{CODE})(?: folder| directory)?",
 )
 
 

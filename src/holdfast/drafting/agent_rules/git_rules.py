@@ -43,6 +43,7 @@ _PLACES = (Relation.TO, Relation.ON, Relation.IN)
 
 # the branch that an item of a list is about: "`main` - production. *Do not push directly.*"
 _THESE = re.compile(r"(?:them|it|(?:this|these|that|those|either) branch(?:es)?)(?: directly)?")
+_THIS_ONE = re.compile(r"it\b|this\b|that\b")
 _SAYS_BRANCH = re.compile(r"\bbranch(?:es)?\b", re.I)
 _ITS_BRANCH = re.compile(r"`(?P<branch>[\w./-]+)`(?: branch)?\s*[—–:(-]")
 
@@ -81,7 +82,9 @@ def _known_branches(instruction: Instruction, clause: Clause) -> list[str]:
     if named and not places and "directly" in clause.text:
         return [named["branch"]]
     if len(places) == 1 and _THESE.fullmatch(places[0]) and _SAYS_BRANCH.search(opening):
-        return codes_in(opening)
+        branches = codes_in(opening)
+        is_certain = len(branches) == 1 or not _THIS_ONE.match(places[0])
+        return branches if is_certain else []  # "it" may be either of two
     names = _branch_list(instruction)
     are_known = all(name in _USUAL_BRANCHES or f"`{name}`" in clause.text for name in names)
     return names if are_known else []
@@ -277,7 +280,8 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         if _SHARED.search(clause.text):
             gates = [gate for gate in gates if "git rebase" not in gate]
         return forbid_matches(any_of(gates)) if gates else []
-    if instruction is not None and instruction.does(["rebase"]) and _SHARED.search(clause.text):
+    verbs = set(instruction.verbs) if instruction else set()
+    if verbs & {"commit", "push", "rebase"} and _SHARED.search(clause.text):
         return []
     if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
         return []

@@ -284,8 +284,8 @@ def _no_file_written(path: str) -> Draft:
 # --- The language of files
 
 _CODE_WORDS = (
-    r"(?:(?:all|any|every|the|our|new|application|app|source|production|project|front-?end"
-    r"|back-?end|React) )*(?:code|logic|files?|components?|modules?|everything)"
+    r"(?:(?:all|any|every|the|our|new|application|app|source|production|project"
+    r"|React) )*(?:code|logic|files?|components?|modules?|everything)"
 )
 _IN_TYPESCRIPT = forms(
     {
@@ -428,7 +428,7 @@ def folder_name_rule(clause: Clause) -> list[Draft]:
     labelled = f"{statement.label}: {text}" if statement.label else text
     if whole_match(_FOLDERS_IN_CASE, _FOLDER_EXAMPLES.sub("", labelled)):
         wrong = "(?:[A-Z]|[a-z0-9]_[a-z0-9])"
-        return [_no_file_written(rf"{_SOURCE_FOLDER}(?:[^/]+/)*[^/]*{wrong}[^/]*/")]
+        return [_no_file_written(rf"{_SOURCE_FOLDER}(?:[^/]+/)*[^/\[(]*{wrong}[^/]*/")]
     if whole_match(_COMPONENT_FILES, _FILE_EXAMPLES.sub("", labelled)):
         path = r"(?:^|/)components/(?:[^/]+/)*(?!index\.)[a-z][^/]*\.(?:tsx|jsx|vue|svelte)$"
         return [_no_file_written(path)]
