@@ -173,8 +173,8 @@ def _check_range(messages: Messages, part: TextRange) -> TextRange:
             return part
         size = f"message {number} has {length} characters"
     raise UsageError(
-        f"The emphasised range {tuple(part)} is not in the chat: {size}; give (message, first, last),"
-        " counted from 0.",
+        f"The emphasised range {tuple(part)} is not in the chat: {size}; give (message, first,"
+        " last), counted from 0.",
         option="emphasis",
         value=tuple(part),
     )
