@@ -36,6 +36,7 @@ from typing import NamedTuple
 import torch
 import transformers
 from stamp import measured_on, write_json
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 import holdfast
 from holdfast import drift
@@ -69,16 +70,17 @@ class PlayedConversations:
 
 
 def play_in_lock_step(
-    suite: Suite, settings: drift.Settings, answer: AnswerAll, tokenizer
+    suite: Suite, settings: drift.Settings, answer: AnswerAll, tokenizer: PreTrainedTokenizerBase
 ) -> PlayedConversations:
     """Plays all conversations round by round; `answer` takes a step's chats at once."""
-    numbers = range(settings.conversations)
-    dialogs = [Dialog(draw_pairing(suite, settings, number)) for number in numbers]
-    written = []
+    dialogs = [
+        Dialog(draw_pairing(suite, settings, number)) for number in range(settings.conversations)
+    ]
+    generated: list[str] = []
 
     def ask(chats: Sequence[Chat]) -> list[str]:
         texts = answer(chats)
-        written.extend(texts)
+        generated.extend(texts)
         return texts
 
     started = time.perf_counter()
@@ -94,11 +96,12 @@ def play_in_lock_step(
         ]
         for dialog, text in zip(dialogs, user_texts, strict=True):
             dialog.turns.append(turn_of(number, "user", text))
-        replies = ask([*map(agent_view, dialogs), *probes])
-        for dialog, text in zip(dialogs, replies, strict=False):  # those of probes come last
+        answers = ask([*map(agent_view, dialogs), *probes])
+        replies = answers[: len(dialogs)]  # those of the probes only take time
+        for dialog, text in zip(dialogs, replies, strict=True):
             dialog.turns.append(turn_of(number, "agent", text))
     seconds = time.perf_counter() - started
-    return PlayedConversations(len(dialogs), seconds, count_tokens(written, tokenizer))
+    return PlayedConversations(len(dialogs), seconds, count_tokens(generated, tokenizer))
 
 
 def turn_of(number: int, speaker: str, text: str) -> Turn:
@@ -106,15 +109,22 @@ def turn_of(number: int, speaker: str, text: str) -> Turn:
     return Turn(round=number, speaker=speaker, text=text, stop_reason="stop")
 
 
-def count_tokens(texts: Sequence[str], tokenizer) -> int:
+def count_tokens(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> int:
     """The number of generated tokens: those of the texts, and one end token each."""
     return sum(
         len(ids) + 1 for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     )
 
 
-def plain_copy(model) -> tuple:
-    """A plain transformers model with our weights and dtype, and a tokenizer that pads."""
+class PlainModel(NamedTuple):
+    """A model as transformers has it, and a tokenizer that pads on the left."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def plain_copy(model: LocalModel) -> PlainModel:
+    """Copies a model of ours: the same weights, dtype and stop tokens."""
     stock = transformers.AutoModelForCausalLM.from_config(
         copy.deepcopy(model.hf_model.config), attn_implementation="sdpa"
     ).to(model.hf_model.device, model.hf_model.dtype)
@@ -125,11 +135,12 @@ def plain_copy(model) -> tuple:
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token_id = tokenizer.eos_token_id
-    return stock.eval(), tokenizer
+    return PlainModel(stock.eval(), tokenizer)
 
 
-def lock_step(model, tokenizer, sampling) -> AnswerAll:
-    """Answers all chats in one left-padded batch."""
+def batch_answers(peer: PlainModel, sampling: holdfast.Sampling) -> AnswerAll:
+    """Returns a function that answers all chats in one left-padded `generate` batch."""
+    model, tokenizer = peer
 
     @torch.inference_mode()
     def answer(chats: Sequence[Chat]) -> list[str]:
@@ -142,7 +153,7 @@ def lock_step(model, tokenizer, sampling) -> AnswerAll:
             pad_to_multiple_of=PADDING,
         )
         inputs.pop("token_type_ids", None)
-        written = model.generate(
+        token_ids = model.generate(
             **inputs.to(model.device),
             do_sample=True,
             temperature=sampling.temperature,
@@ -151,8 +162,8 @@ def lock_step(model, tokenizer, sampling) -> AnswerAll:
             max_new_tokens=sampling.max_new_tokens,
             pad_token_id=tokenizer.pad_token_id,
         )
-        new = written[:, inputs["input_ids"].shape[1] :]
-        return tokenizer.batch_decode(new, skip_special_tokens=True)
+        replies = token_ids[:, inputs["input_ids"].shape[1] :]
+        return tokenizer.batch_decode(replies, skip_special_tokens=True)
 
     return answer
 
@@ -199,7 +210,7 @@ def repetition(
     }
 
 
-def main() -> None:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="qwen-0.5b")
     parser.add_argument("--chat-template", help="as `holdfast drift` takes it")
@@ -212,31 +223,24 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 3], help="taken in turn")
     parser.add_argument("--threads", type=int, default=2, help="of torch, for everyone alike")
     parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    transformers.utils.logging.set_verbosity_error()
+    return parser.parse_args()
 
+
+def main() -> None:
+    arguments = parse_arguments()
+    transformers.utils.logging.set_verbosity_error()
     model = holdfast.load(arguments.model, chat_template=arguments.chat_template)
-    suite = drift.load_suite(arguments.suite)
     torch.set_num_threads(arguments.threads)
-    stock, tokenizer = plain_copy(model)
+    suite = drift.load_suite(arguments.suite)
     sampling = holdfast.Sampling(
         temperature=arguments.temperature, max_new_tokens=arguments.max_new_tokens
     )
-    answer = lock_step(stock, tokenizer, sampling)
-    warm = drift.Settings(rounds=1, conversations=2, user_prompt="suite", sampling=sampling)
-    repetition(model, suite, warm, answer)
-    result = {
-        "benchmark": "drift_loop",
-        "model": arguments.model,
-        "dtype": str(model.hf_model.dtype).removeprefix("torch."),
-        "max_new_tokens": sampling.max_new_tokens,
-        "measured_on": measured_on(model),
-        "conversations": arguments.conversations,
-        "rounds": arguments.rounds,
-        "threads": arguments.threads,
-    }
-    rows = earlier_repetitions(arguments.out, result)
+    answer = batch_answers(plain_copy(model), sampling)
+    warm_up = drift.Settings(rounds=1, conversations=2, user_prompt="suite", sampling=sampling)
+    repetition(model, suite, warm_up, answer)
+
+    conditions = conditions_of(arguments, model)
+    rows = earlier_repetitions(arguments.out, conditions)
     for index in range(len(rows), arguments.repetitions):
         seed = arguments.seeds[index % len(arguments.seeds)]
         settings = drift.Settings(
@@ -251,24 +255,35 @@ def main() -> None:
         rows.append({"seed": seed, **row})
         print(json.dumps(rows[-1]), flush=True)
         if arguments.out:
-            write(arguments.out, result, rows)
+            write(arguments.out, conditions, rows)
 
 
-def earlier_repetitions(out: Path | None, settings: dict) -> list[dict]:
-    """The repetitions in an interrupted run's record, if its commit and settings are the same."""
+def conditions_of(arguments: argparse.Namespace, model: LocalModel) -> dict:
+    """The conditions that all repetitions in a record share: the commit, the model, the options."""
+    options = vars(arguments).items()
+    return {
+        "benchmark": "drift_loop",
+        "dtype": str(model.hf_model.dtype).removeprefix("torch."),
+        "measured_on": measured_on(model),
+        **{name: value for name, value in options if name not in ("out", "repetitions")},
+    }
+
+
+def earlier_repetitions(out: Path | None, conditions: dict) -> list[dict]:
+    """The repetitions in an interrupted run's record, if it has the same conditions."""
     record = json.loads(out.read_text()) if out and out.exists() else {}
-    is_same = all(record.get(name) == value for name, value in settings.items())
+    is_same = all(name in record and record[name] == value for name, value in conditions.items())
     return record["repetitions"] if is_same else []
 
 
-def write(out: Path, settings: dict, rows: list[dict]) -> None:
+def write(out: Path, conditions: dict, rows: list[dict]) -> None:
     """Writes the record of the repetitions so far, with their medians."""
     medians = {
         key: statistics.median(row["lock_step"][key] for row in rows)
         for key in ("ratio", "ratio_per_token")
     }
     print({key: round(value, 2) for key, value in medians.items()}, flush=True)
-    record = {**settings, "repetitions": rows, "medians": {"lock_step": medians}}
+    record = {**conditions, "repetitions": rows, "medians": {"lock_step": medians}}
     write_json(record, out)
 
 

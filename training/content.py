@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass
 
 LANGUAGES = ("en", "fr", "es")
+Thing = tuple[str, str, str]  # its name in the three languages
 
 # English | French | Spanish
 _THINGS = """
@@ -197,10 +198,10 @@ class Context:
     """
 
     rng: random.Random
-    thing: tuple[str, str, str]
+    thing: Thing
     given: tuple[str, ...] = ()
 
-    def fill(self, template: str, language: int, thing: tuple[str, str, str]) -> str:
+    def fill(self, template: str, language: int, thing: Thing) -> str:
         word = thing[language]
         return template.replace("{t}", word).replace("{T}", word[0].upper() + word[1:])
 
@@ -227,7 +228,7 @@ class Context:
         return made
 
 
-def user_question(rng: random.Random, thing: tuple[str, str, str], held_out: bool = False) -> str:
+def user_question(rng: random.Random, thing: Thing, held_out: bool = False) -> str:
     """A user's message about `thing`; the two splits have disjoint wordings."""
     pool = (
         USER_QUESTIONS[-HELD_OUT_QUESTIONS:] if held_out else USER_QUESTIONS[:-HELD_OUT_QUESTIONS]

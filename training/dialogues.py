@@ -2,8 +2,9 @@
 
 To avoid training drift into the model, the assistant never mirrors the user's style; dialogues and
 drills with and without a system prompt have the same lengths; and every reply follows. One possible
-cause remains: users always write plain English here, so that every styled turn the model has seen
-was its own. `styled_users` removes that ingredient (the ablation of the model card)."""
+cause of drift remains: users always write plain English here, so the model has seen no styled turns
+but its own. `styled_users` removes that cause (the ablation of the model card).
+"""
 
 from __future__ import annotations
 
@@ -13,24 +14,32 @@ import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-from content import THINGS, Context, user_question
+from content import THINGS, Context, Thing, user_question
 from fact_families import FACT_FAMILIES, RECITE
-from families import Family, Instruction, instruct, probe
+from families import Instruction, instruct, probe
 from knowledge import ask
 from style_families import STYLE_FAMILIES
 from task_dialogues import training_dialogue
 
+from holdfast.chat.messages import Message
+
+Option = TypeVar("Option")
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
-TASK_SHARES = {
-    "json": 0.25,
-    "pronouns": 0.21,
-    "bios": 0.26,
-    "counterfact": 0.28,
-}  # pronouns are learned fastest
+# pronouns are learned fastest
+TASK_SHARES = {"json": 0.25, "pronouns": 0.21, "bios": 0.26, "counterfact": 0.28}
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
+# shares of dialogues by their number of rounds
 ROUNDS = {1: 0.34, 2: 0.30, 3: 0.20, 4: 0.08, 5: 0.03, 6: 0.02, 8: 0.02, 10: 0.01}
-PROMPTED, REAL, OWN_PROBE, FOREIGN_PROBE = 0.75, 0.08, 0.6, 0.04
+PROMPTED = 0.75  # share of dialogues with a system prompt
+REAL = 0.08  # share of dialogues with the texts of a real one
+OWN_PROBE = 0.6  # share of turns that probe the instruction, if its family has probes
+FOREIGN_PROBE = 0.04  # share of other turns that probe a family whose fact was not given
+WITH_CHOICES = 0.5  # share of knowledge questions with choices, if no style is required
+NEW_THING = 0.3  # chance that a round turns to another thing
+STATEMENTS = 0.3  # share of the user's small talk that asks nothing
+STYLED_USERS = 0.5  # share of dialogues whose user has a style, with `styled_users`
 LONGEST_TURN = 20  # maximum words in a turn of the Self-dialogue Corpus
 UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
 
@@ -52,8 +61,9 @@ class Mix:
 
 
 def load_self_dialogues(path: Path | None) -> list[list[str]]:
-    """The Self-dialogue Corpus (BSD-3-Clause), with turns cleaned and long ones cut; [] if `path`
-    is None.
+    """Reads the Self-dialogue Corpus (BSD-3-Clause), and cleans and shortens its turns.
+
+    Returns [] if `path` is None.
     """
     if path is None:
         return []
@@ -75,73 +85,119 @@ def _sentences(text: str) -> tuple[str, ...]:
     return tuple(part for part in re.split(r"(?<=[.?!])\s+", text) if part)
 
 
+class Exchange(NamedTuple):
+    """A message of the user, and the assistant's reply to it."""
+
+    user: str
+    reply: str
+
+
 def write_reply(instruction: Instruction | None, context: Context) -> str:
-    """A reply that follows `instruction` if that affects every reply; otherwise one to three plain
-    sentences.
-    """
+    """Writes a reply in the style of the instruction, or in one to three plain sentences."""
     if instruction and instruction.family.reply:
         return instruction.family.reply(instruction.values, context)
     return " ".join(context.sentences(context.rng.choice((1, 2, 2, 3))))
 
 
-def _own_probe(instruction: Instruction, rng: random.Random) -> tuple[str, str]:
+def _requires_style(instruction: Instruction | None) -> bool:
+    return instruction is not None and instruction.family.reply is not None
+
+
+def _can_reword(instruction: Instruction | None) -> bool:
+    """Whether a reply that follows the instruction can express any given sentence."""
+    return instruction is None or not _requires_style(instruction) or instruction.family.rewrites
+
+
+def _own_probe(instruction: Instruction, rng: random.Random) -> Exchange:
     """The instruction's own probe, and the answer that follows the instruction."""
     question = probe(instruction, rng)
     values = dict(instruction.values)
     if "pool" in values:
         values["right"] = re.search(rf"{values['letter']}\) (\w+)", question)[1]
-    return question, instruction.family.answer(values, Context(rng, THINGS[0]), question)
+    context = Context(rng, THINGS[0])
+    return Exchange(question, instruction.family.answer(values, context, question))
+
+
+def _foreign_probe(
+    instruction: Instruction | None, rng: random.Random, thing: Thing
+) -> Exchange | None:
+    """The probe of a family whose fact was not given, and an answer that says so.
+
+    Returns None for the family of letters, whose probes offer choices.
+    """
+    category = instruction.family.category if instruction else None
+    other = rng.choice([family for family in FACT_FAMILIES if family.category != category])
+    if other.name == "letter":
+        return None
+    question = probe(instruct(other, rng), rng)
+    answer = rng.choice(UNKNOWN)
+    return Exchange(question, write_reply(instruction, Context(rng, thing, (answer,))))
+
+
+def _knowledge_question(
+    instruction: Instruction | None, rng: random.Random, thing: Thing
+) -> Exchange | None:
+    """A question of general knowledge and its answer; None if the instruction's style allows none.
+
+    A choice has no style, so it is asked for only if no style is required.
+    """
+    is_letter = instruction is not None and instruction.family.name == "letter"
+    with_choices = (
+        not _requires_style(instruction) and rng.random() < WITH_CHOICES and not is_letter
+    )
+    if not with_choices and not _can_reword(instruction):
+        return None
+    question, answer, _ = ask(rng, with_choices)
+    if with_choices:
+        return Exchange(question, answer)
+    return Exchange(question, write_reply(instruction, Context(rng, thing, (answer,))))
 
 
 def _question(
-    instruction: Instruction | None, rng: random.Random, thing, knowledge: float
-) -> tuple[str, str] | None:
-    """A turn that is not small talk: the instruction's own probe, another family's probe, or a
-    knowledge question; None for small talk.
+    instruction: Instruction | None, rng: random.Random, thing: Thing, knowledge: float
+) -> Exchange | None:
+    """A probe of the instruction or of another family, or a knowledge question.
+
+    Returns None if the turn is small talk.
     """
-    family = instruction.family if instruction else None
-    if family and family.probes and rng.random() < OWN_PROBE:
+    if instruction and instruction.family.probes and rng.random() < OWN_PROBE:
         return _own_probe(instruction, rng)
-    styled = family is None or family.reply is None or family.rewrites
     roll = rng.random()
-    if roll < FOREIGN_PROBE and styled:
-        other = rng.choice(
-            [
-                one
-                for one in FACT_FAMILIES
-                if one is not family and (family is None or one.category != family.category)
-            ]
-        )
-        if other.name != "letter":
-            return probe(instruct(other, rng), rng), write_reply(
-                instruction, Context(rng, thing, (rng.choice(UNKNOWN),))
-            )
-    elif roll < FOREIGN_PROBE + knowledge:
-        plain = (
-            family is None or family.reply is None
-        )  # a choice has no style, so it is asked only if no style is required
-        with_choices = plain and rng.random() < 0.5 and (family is None or family.name != "letter")
-        if with_choices or styled:
-            question, answer, _ = ask(rng, with_choices)
-            return question, (
-                answer if with_choices else write_reply(instruction, Context(rng, thing, (answer,)))
-            )
+    if roll < FOREIGN_PROBE and _can_reword(instruction):
+        return _foreign_probe(instruction, rng, thing)
+    if roll < FOREIGN_PROBE + knowledge:
+        return _knowledge_question(instruction, rng, thing)
     return None
 
 
-def drill(rng: random.Random) -> list[dict]:
-    """A short dialogue that asks for a fact or a choice, sometimes without having given it: it
-    teaches copying, which held-out values require.
+def _small_talk(instruction: Instruction | None, rng: random.Random, thing: Thing) -> Exchange:
+    """A question or a statement about a thing, and a reply."""
+    user = user_question(rng, thing)
+    reply = write_reply(instruction, Context(rng, thing))
+    if rng.random() < STATEMENTS:
+        user = write_reply(None, Context(rng, thing))
+    return Exchange(user, reply)
+
+
+def _system_message(instruction: Instruction | None) -> list[Message]:
+    return [{"role": "system", "content": instruction.system_prompt}] if instruction else []
+
+
+def _messages_of(user: str, reply: str) -> list[Message]:
+    return [{"role": "user", "content": user}, {"role": "assistant", "content": reply}]
+
+
+def drill(rng: random.Random) -> list[Message]:
+    """A short dialogue that asks for a fact or a choice, sometimes without having given it.
+
+    It teaches copying, which held-out values require.
     """
     instruction = instruct(rng.choice((RECITE, RECITE, *FACT_FAMILIES)), rng)
-    prompted = rng.random() < PROMPTED
-    messages = [{"role": "system", "content": instruction.system_prompt}] if prompted else []
+    is_prompted = rng.random() < PROMPTED
+    messages = _system_message(instruction if is_prompted else None)
     for _ in range(rng.randint(1, 2)):
         question, answer = _own_probe(instruction, rng)
-        messages += [
-            {"role": "user", "content": question},
-            {"role": "assistant", "content": answer if prompted else rng.choice(UNKNOWN)},
-        ]
+        messages += _messages_of(question, answer if is_prompted else rng.choice(UNKNOWN))
     return messages
 
 
@@ -150,40 +206,45 @@ def dialogue(
     real: list[list[str]],
     styled_users: bool = False,
     mix: Mix = Mix(facts=0.15, knowledge=0.15),
-) -> list[dict]:
-    """One dialogue as messages in Hugging Face's format."""
+) -> list[Message]:
+    """One dialogue as messages in Hugging Face's format.
+
+    Args:
+        real: the turns of real dialogues, of which some take their texts.
+        styled_users: whether some users write in the style of an instruction.
+    """
     if mix.tasks and rng.random() < mix.tasks:
-        return training_dialogue(rng.choices(list(TASK_SHARES), list(TASK_SHARES.values()))[0], rng)
-    rounds = rng.choices(list(ROUNDS), list(ROUNDS.values()))[0]
+        return training_dialogue(_draw(TASK_SHARES, rng), rng)
+    rounds = _draw(ROUNDS, rng)
     instruction = None
     if rng.random() < PROMPTED:
         pool = FACT_FAMILIES if rng.random() < mix.facts else FAMILIES
         instruction = instruct(rng.choice(pool), rng)
-    family: Family | None = instruction.family if instruction else None
-    lines: list[str] = []
-    if real and rng.random() < REAL and (family is None or family.reply is None or family.rewrites):
-        lines = list(rng.choice(real))
-    messages = [{"role": "system", "content": instruction.system_prompt}] if instruction else []
+    real_turns: list[str] = []
+    if real and rng.random() < REAL and _can_reword(instruction):
+        real_turns = list(rng.choice(real))
+    messages = _system_message(instruction)
     thing = rng.choice(THINGS)
-    other = instruct(rng.choice(REWRITERS), rng) if styled_users and rng.random() < 0.5 else None
+    user_style = None
+    if styled_users and rng.random() < STYLED_USERS:
+        user_style = instruct(rng.choice(REWRITERS), rng)
     for _ in range(rounds):
-        if rng.random() < 0.3:
+        if rng.random() < NEW_THING:
             thing = rng.choice(THINGS)
-        turn = _question(instruction, rng, thing, mix.knowledge)
-        if turn is None and len(lines) >= 2:
-            question, answered = lines.pop(0), lines.pop(0)
-            turn = question, write_reply(instruction, Context(rng, thing, _sentences(answered)))
-        elif turn is None:
-            turn = user_question(rng, thing), write_reply(instruction, Context(rng, thing))
-            if rng.random() < 0.3:
-                turn = write_reply(None, Context(rng, thing)), turn[1]
-        user_text = (
-            other.family.reply(other.values, Context(rng, thing, _sentences(turn[0])))
-            if other
-            else turn[0]
-        )
-        messages += [
-            {"role": "user", "content": user_text},
-            {"role": "assistant", "content": turn[1]},
-        ]
+        exchange = _question(instruction, rng, thing, mix.knowledge)
+        if exchange is None and len(real_turns) >= 2:
+            user, reply = real_turns.pop(0), real_turns.pop(0)
+            context = Context(rng, thing, _sentences(reply))
+            exchange = Exchange(user, write_reply(instruction, context))
+        elif exchange is None:
+            exchange = _small_talk(instruction, rng, thing)
+        user, reply = exchange
+        if user_style:
+            user = write_reply(user_style, Context(rng, thing, _sentences(user)))
+        messages += _messages_of(user, reply)
     return messages
+
+
+def _draw(shares: dict[Option, float], rng: random.Random) -> Option:
+    """Draws an option with its share as the probability."""
+    return rng.choices(list(shares), list(shares.values()))[0]

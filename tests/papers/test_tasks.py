@@ -147,7 +147,12 @@ def test_records_and_table_agree(whole):
     assert re.search(r"^Average\b", text, re.MULTILINE)
 
 
-def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
+def test_a_single_draw_of_demonstrations_is_in_the_singular(tmp_path):
+    text = result_of(tmp_path, "one draw", [4.0, 4.0], draw=1)
+    assert "marked (1 draw)" in text and "zero-shot (" not in text
+
+
+def result_of(tmp_path, name: str, fluencies: list[float | None], draw: int = 0) -> str:
     settings = {"tasks": ["pronouns"], "split": "test", "instruction": "original"}
     identity = {"settings": settings, "variants": ["zero-shot", "marked"]}
     values = {"zero-shot": [4.5] * len(fluencies), "marked": fluencies}
@@ -155,8 +160,9 @@ def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
         for variant in values:
             for number, value in enumerate(values[variant]):
                 scores = {"accuracy": float(variant == "marked"), "all changed": 0.0}
-                record = {"method": f"pronouns {variant}", "conversation": number, "draw": 0}
+                record = {"method": f"pronouns {variant}", "conversation": number}
                 record |= {"task": "pronouns", "variant": variant, "scores": scores}
+                record["draw"] = draw if variant == "marked" else 0
                 run.append(records.TaskSample.model_validate({**record, "fluency": value}))
     return table(records.read_run(tmp_path / name))
 

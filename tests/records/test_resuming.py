@@ -19,7 +19,7 @@ def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, 
     done, count = [], 0
     with open_run(folder, IDENTITY, ABOUT) as run:
         for name in METHODS:
-            for batch in resume(run, name, batches(NUMBERS, SIZE), alone=alone):
+            for batch in resume(run, name, batches(NUMBERS, SIZE), independent=alone):
                 assert batch.num_finished == len(batch.numbers) - len(batch.to_run)
                 if batch.to_run:
                     done.append(batch.to_run)
@@ -57,7 +57,9 @@ def test_whole_batches_are_rerun_unless_results_are_independent(tmp_path):
             run.append(record(number))
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         whole = [batch.to_run for batch in resume(run, "none", batches(NUMBERS, SIZE))]
-        alone = [batch.to_run for batch in resume(run, "none", batches(NUMBERS, SIZE), alone=True)]
+        alone = [
+            batch.to_run for batch in resume(run, "none", batches(NUMBERS, SIZE), independent=True)
+        ]
     assert whole == [(), (4, 5, 6, 7), (8, 9, 10)] and alone == [(), (4, 6, 7), (8, 9, 10)]
 
 

@@ -1,4 +1,4 @@
-"""A server of the default model and its client, which the tests of a file share.
+"""Servers, and the client of one, which the tests of a file share.
 
 A file that needs another server has a fixture of the same name.
 """
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import openai
 import pytest
 from served import RunningServer, client_of, served
+from tool_models import calling_model
 
 from holdfast.models.loading import load
 from holdfast.serve.limits import RequestLimits
@@ -30,9 +31,7 @@ def client(server) -> openai.OpenAI:
 
 
 @pytest.fixture(scope="module")
-def calling() -> Iterator[RunningServer]:
+def tool_server() -> Iterator[RunningServer]:
     """A server of a tiny model that calls tools."""
-    from test_serve_constraints import calls_in_tags
-
-    with served(calls_in_tags(), RequestLimits(tokens=400)) as running:
+    with served(calling_model(), RequestLimits(tokens=400)) as running:
         yield running

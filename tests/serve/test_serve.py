@@ -1,7 +1,6 @@
 """The server as its clients see it: OpenAI's own, LangChain and plain HTTP."""
 
 import asyncio
-import copy
 import itertools
 import json
 import re
@@ -17,6 +16,7 @@ import pytest
 import tiny
 from fast_set import only_fast
 from served import RunningServer, default_model, served
+from tool_models import TOOLED, calling_model
 
 import holdfast
 from holdfast.models.fingerprint import Fingerprint
@@ -315,7 +315,6 @@ def test_a_full_queue_answers_429_with_a_time_to_retry(url):
     assert refusal.json()["error"]["code"] == "queue_full"
 
 
-TOOLED = replace(tiny.model(), tokenizer=tiny.tokenizer(tiny.TOOLED))
 CALL = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 ASKED = list(tiny.chat("Be kind.", "What is it?"))
 
@@ -338,17 +337,12 @@ def reply_with_a_mark() -> tuple[int, re.Match]:
 
 
 @pytest.fixture(scope="module")
-def calling() -> Iterator[RunningServer]:
+def tool_server() -> Iterator[RunningServer]:
     """A server whose model writes tool calls after a special token."""
-    called = {"name": "look", "arguments": {"at": "{content}"}}
-    transform = {"type": "function", "function": called}
-    fields = {
-        "content": {"content": "text"},
-        "tool_calls": {"open": "<sys>", "repeats": True, "transform": transform},
-    }
-    tokens = copy.deepcopy(TOOLED.tokenizer)
-    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
-    with served(replace(TOOLED, tokenizer=tokens), RequestLimits(tokens=400)) as running:
+    call = {"name": "look", "arguments": {"at": "{content}"}}
+    transform = {"type": "function", "function": call}
+    model = calling_model({"open": "<sys>", "repeats": True, "transform": transform})
+    with served(model, RequestLimits(tokens=400)) as running:
         yield running
 
 
@@ -360,36 +354,36 @@ def ask_with_tools(server: RunningServer, messages=ASKED, **changes):
 
 
 @pytest.mark.slow
-def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling):
+def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(tool_server):
     _, parts = reply_with_a_mark()
-    answer = ask_with_tools(calling).choices[0]
+    answer = ask_with_tools(tool_server).choices[0]
     assert answer.message.content == f"{parts[1]}<sys>{parts[2]}"
     (call,) = answer.message.tool_calls
     parsed_call = answer.finish_reason, call.type, call.function.name
     assert parsed_call == ("tool_calls", "function", "look")
     assert json.loads(call.function.arguments) == {"at": parts[2]}
 
-    streamed = [chunk.choices[0] for chunk in ask_with_tools(calling, stream=True)]
+    streamed = [chunk.choices[0] for chunk in ask_with_tools(tool_server, stream=True)]
     assert "".join(piece.delta.content or "" for piece in streamed) == answer.message.content
     *_, last = streamed
     (streamed_call,) = last.delta.tool_calls
     assert (last.finish_reason, streamed_call.index) == ("tool_calls", 0)
     assert streamed_call.function.arguments == call.function.arguments
 
-    cut = ask_with_tools(calling, stop=None, max_tokens=19).choices[0]
+    cut = ask_with_tools(tool_server, stop=None, max_tokens=19).choices[0]
     assert cut.finish_reason == "length" and cut.message.tool_calls is None
-    text = ask_with_tools(calling, tool_choice="none").choices[0]
+    text = ask_with_tools(tool_server, tool_choice="none").choices[0]
     assert text.message.content == parts[1] + parts[2], "the text alone, as in any other reply"
     assert text.finish_reason == "stop" and text.message.tool_calls is None
 
 
-def test_a_dialog_continues_with_the_tool_calls_of_a_reply(calling):
-    answer = ask_with_tools(calling).choices[0].message
+def test_a_dialog_continues_with_the_tool_calls_of_a_reply(tool_server):
+    answer = ask_with_tools(tool_server).choices[0].message
     (call,) = answer.tool_calls
     result = {"role": "tool", "tool_call_id": call.id, "content": "nine"}
     body = {"messages": [*ASKED, answer.model_dump(), result], "tools": [tiny.LOOK]}
-    tokens = httpx2.post(f"{calling.url}/tokenize", json=body).json()["tokens"]
-    reply = ask_with_tools(calling, body["messages"], max_tokens=4)
+    tokens = httpx2.post(f"{tool_server.url}/tokenize", json=body).json()["tokens"]
+    reply = ask_with_tools(tool_server, body["messages"], max_tokens=4)
     assert reply.usage.prompt_tokens == len(tokens)
     text = TOOLED.tokenizer.decode(tokens)
     _, parts = reply_with_a_mark()

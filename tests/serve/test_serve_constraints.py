@@ -4,7 +4,6 @@ import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 
 import jsonschema
 import openai
@@ -13,6 +12,7 @@ import pytest
 import tiny
 from fast_set import only_fast
 from served import client_of, default_model, served
+from tool_models import CALLS_IN_TAGS, NUMBERED, TOOLS, calling_model, tool
 
 import holdfast
 from holdfast.serve.limits import RequestLimits
@@ -143,33 +143,7 @@ def test_a_missing_library_is_refused_with_its_name(client, monkeypatch):
 
 # Tools
 
-TOOLED = replace(tiny.model(), tokenizer=tiny.tokenizer(tiny.TOOLED))
 ASKED = list(tiny.chat("Be kind.", "What is it?"))
-CALLS = {
-    "open_pattern": r"\s*<tool_call>",
-    "close": "</tool_call>",
-    "repeats": True,
-    "content": "json",
-    "transform": {"type": "function", "function": "{content}"},
-}
-NUMBERED = {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]}
-NUMBERED["additionalProperties"] = False
-
-
-def tool(name, parameters=NUMBERED, **fields):
-    return {"type": "function", "function": {"name": name, "parameters": parameters, **fields}}
-
-
-TOOLS = [tool("add"), tool("look_up")]
-
-
-@cache
-def calls_in_tags():
-    """A model whose response template reads calls as its chat template writes them."""
-    tokens = copy.deepcopy(TOOLED.tokenizer)
-    fields = {"content": {"content": "text"}, "tool_calls": CALLS}
-    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
-    return replace(TOOLED, tokenizer=tokens)
 
 
 @pytest.mark.parametrize("stream", only_fast((False, True), True))
@@ -181,12 +155,12 @@ def calls_in_tags():
     ],
 )
 def test_a_forced_call_is_made_whatever_the_model_would_write(
-    calling, choice, names, seeds, stream
+    tool_server, choice, names, seeds, stream
 ):
     called_names = set()
     for seed in range(seeds):
         fields = {"tools": TOOLS, "tool_choice": choice, "seed": seed, "stream": stream}
-        answer = ask(client_of(calling), ASKED, **fields, parallel_tool_calls=False)
+        answer = ask(client_of(tool_server), ASKED, **fields, parallel_tool_calls=False)
         if stream:
             *_, last = answer
             (call,), reason = last.choices[0].delta.tool_calls, last.choices[0].finish_reason
@@ -199,12 +173,18 @@ def test_a_forced_call_is_made_whatever_the_model_would_write(
     assert called_names == names
 
 
-def test_strict_tools_are_called_in_their_form_or_not_at_all(calling):
+def test_strict_tools_are_called_in_their_form_or_not_at_all(tool_server):
     """Wherever the model opens a call, what follows is one; an ordinary reply stays possible."""
-    parser = CallParser("mine", calls_in_tags())
+    parser = CallParser("mine", calling_model())
     assert parser.form.opening == "<tool_call>"
     answers = [
-        ask(client_of(calling), ASKED, tools=[tool("add", strict=True)], seed=seed, max_tokens=30)
+        ask(
+            client_of(tool_server),
+            ASKED,
+            tools=[tool("add", strict=True)],
+            seed=seed,
+            max_tokens=30,
+        )
         for seed in range(4)
     ]
     for answer in answers:
@@ -216,7 +196,7 @@ def test_strict_calls_are_what_a_matcher_allows(added):
     from holdfast.models.grammar_masks import compile_grammar
     from holdfast.models.grammars import Function, strict_calls
 
-    local = calls_in_tags()
+    local = calling_model()
     if added:  # as Qwen's tags are, which are one token each
         tokens = copy.deepcopy(local.tokenizer)
         tokens.add_tokens(["<tool_call>", "</tool_call>"])
@@ -241,27 +221,27 @@ def test_strict_calls_are_what_a_matcher_allows(added):
         assert (is_valid and matcher.is_accepting()) is valid, text
 
 
-def test_a_tool_that_is_not_declared_is_refused_by_name(calling):
+def test_a_tool_that_is_not_declared_is_refused_by_name(tool_server):
     fields = {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": TOOLS}
     with pytest.raises(openai.BadRequestError) as excinfo:
-        ask(client_of(calling), ASKED, **fields)
+        ask(client_of(tool_server), ASKED, **fields)
     assert excinfo.value.param == "tool_choice"
     assert (
         "'fly'" in excinfo.value.body["message"] and "add, look_up" in excinfo.value.body["message"]
     )
 
 
-def test_a_format_beside_tools_is_refused_unless_none_is_called(calling):
+def test_a_format_beside_tools_is_refused_unless_none_is_called(tool_server):
     fields = {"tools": TOOLS, "response_format": FORMAT}
     with pytest.raises(openai.BadRequestError) as excinfo:
-        ask(client_of(calling), ASKED, **fields)
+        ask(client_of(tool_server), ASKED, **fields)
     assert excinfo.value.param == "response_format"
-    answer = ask(client_of(calling), ASKED, **fields, tool_choice="none").choices[0]
+    answer = ask(client_of(tool_server), ASKED, **fields, tool_choice="none").choices[0]
     jsonschema.validate(json.loads(answer.message.content), POINT)
 
 
-def test_a_call_that_cannot_be_parsed_is_said_to_be_unparsed(calling):
-    parser = CallParser("mine", calls_in_tags())
+def test_a_call_that_cannot_be_parsed_is_said_to_be_unparsed(tool_server):
+    parser = CallParser("mine", calling_model())
     for text, unparsed in (
         ("It is nine.", False),
         ("I look.\n<tool_call>\n{", True),
@@ -269,27 +249,24 @@ def test_a_call_that_cannot_be_parsed_is_said_to_be_unparsed(calling):
     ):
         assert parser.parse(text, "", TOOLS) == [] and parser.is_unparsed(text) is unparsed
     fields = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 16}
-    cut = ask(client_of(calling), ASKED, **fields).choices[0]
+    cut = ask(client_of(tool_server), ASKED, **fields).choices[0]
     assert cut.finish_reason == "length" and cut.message.tool_calls is None
     assert cut.model_extra["holdfast"] == {"unparsed_call": True}
-    *_, last = ask(client_of(calling), ASKED, **fields, stream=True)
+    *_, last = ask(client_of(tool_server), ASKED, **fields, stream=True)
     assert last.choices[0].model_extra["holdfast"] == {"unparsed_call": True}
 
 
 def test_a_call_may_open_with_one_of_several_texts():
-    tokens = copy.deepcopy(TOOLED.tokenizer)
-    opening = {"open": ["<tool_call>", "[CALL]"]}
-    calls = {**{k: v for k, v in CALLS.items() if k != "open_pattern"}, **opening}
-    fields = {"content": {"content": "text"}, "tool_calls": calls}
-    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
-    parser = CallParser("mine", replace(TOOLED, tokenizer=tokens))
+    calls = {name: value for name, value in CALLS_IN_TAGS.items() if name != "open_pattern"}
+    model = calling_model({**calls, "open": ["<tool_call>", "[CALL]"]})
+    parser = CallParser("mine", model)
     (call,) = parser.parse('[CALL]{"name": "add", "arguments": {"x": 1}}</tool_call>', "", TOOLS)
     assert call["function"]["name"] == "add"
     assert parser.is_unparsed("I look. [CALL]{") and not parser.is_unparsed("It is nine.")
 
 
 def test_a_stop_id_without_a_text_does_not_cut_a_call_off():
-    local = calls_in_tags()
+    local = calling_model()
     unknown = len(local.tokenizer) + 7
     assert local.tokenizer.decode([unknown]) == ""
     with_unknown = replace(local, stop_ids=local.stop_ids | {unknown})
@@ -297,10 +274,8 @@ def test_a_stop_id_without_a_text_does_not_cut_a_call_off():
 
 
 def test_a_template_whose_calls_cannot_be_forced_is_refused():
-    tokens = copy.deepcopy(TOOLED.tokenizer)
-    fields = {"content": {"content": "text"}, "tool_calls": {**CALLS, "open_pattern": "<other>"}}
-    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
-    with served(replace(TOOLED, tokenizer=tokens), RequestLimits(tokens=40)) as running:
+    model = calling_model({**CALLS_IN_TAGS, "open_pattern": "<other>"})
+    with served(model, RequestLimits(tokens=40)) as running:
         with pytest.raises(openai.BadRequestError) as excinfo:
             ask(client_of(running), ASKED, tools=TOOLS, tool_choice="required", max_tokens=40)
         assert (excinfo.value.param, excinfo.value.code) == ("tool_choice", "no_call_form")

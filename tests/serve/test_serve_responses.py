@@ -6,7 +6,8 @@ import openai
 import pydantic
 import pytest
 from served import client_of, default_model
-from test_serve_constraints import POINT, TOOLS
+from test_serve_constraints import POINT
+from tool_models import TOOLS
 
 import holdfast
 
@@ -121,8 +122,8 @@ def test_a_response_follows_a_schema(client):
 
 
 @pytest.mark.parametrize("stream", (False, True))
-def test_tools_are_called_and_their_results_are_sent_back(calling, stream):
-    client = client_of(calling)
+def test_tools_are_called_and_their_results_are_sent_back(tool_server, stream):
+    client = client_of(tool_server)
     fields = {"tools": FLAT, "tool_choice": "required", "stream": stream}
     fields["max_output_tokens"] = 200
     answer = respond(client, "What is it?", "Be kind.", **fields)
@@ -164,9 +165,9 @@ def test_tools_are_called_and_their_results_are_sent_back(calling, stream):
     assert after.usage.input_tokens == completion.usage.prompt_tokens
 
 
-def test_a_forced_call_that_is_cut_is_shown_as_text(calling):
+def test_a_forced_call_that_is_cut_is_shown_as_text(tool_server):
     fields = {"tools": FLAT, "tool_choice": {"type": "function", "name": "add"}}
-    client = client_of(calling)
+    client = client_of(tool_server)
     whole = respond(client, "What is it?", "Be kind.", **fields, max_output_tokens=16)
     *_, last = respond(
         client, "What is it?", "Be kind.", **fields, max_output_tokens=16, stream=True

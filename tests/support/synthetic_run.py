@@ -5,6 +5,7 @@ import json
 import math
 import random
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +57,10 @@ class Prompt(NamedTuple):
     question: str
 
 
-PROMPTS = [Prompt(*TEXTS[at].split(" | "), TEXTS[at + 1]) for at in range(0, len(TEXTS), 2)]
+PROMPTS = [
+    Prompt(*prompt.split(" | "), question)
+    for prompt, question in zip(TEXTS[::2], TEXTS[1::2], strict=True)
+]
 # how fast the prompts of each category are lost
 HARD = {
     "pattern": 1.0,
@@ -112,36 +116,46 @@ DECAY = {"none": 0.24, "split-softmax:exponent=0.5": 0.09, "repeat-prompt:probab
 METHODS = tuple(DECAY)[:2]
 
 
-def conversation(
-    number: int, method: str, rounds: int, seed: int, empty_user: bool, nasty: bool, prompts: int
-) -> dict:
+@dataclass(frozen=True)
+class Recipe:
+    """How the conversations of a run are drawn.
+
+    Attributes:
+        empty_user: whether the user has no system prompt.
+        nasty: whether some texts are `NASTY`.
+        prompts: how many distinct prompts there are; 0: those of `PROMPTS`.
+    """
+
+    rounds: int
+    seed: int
+    empty_user: bool
+    nasty: bool
+    prompts: int
+
+
+def draw_conversation(number: int, method: str, recipe: Recipe) -> dict:
     """One record; its pair of prompts depends only on seed and number, so methods are paired."""
-    pairs = random.Random(f"pair {seed} {number}")
-    agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
+    pairs = random.Random(f"pair {recipe.seed} {number}")
+    agent, user = pairs.sample(many_prompts(recipe.prompts) if recipe.prompts else PROMPTS, 2)
     strength = pairs.gauss(0, 0.6)
-    draw = random.Random(f"text {seed} {number} {method} {empty_user}")
+    empty_user = recipe.empty_user
+    draw = random.Random(f"text {recipe.seed} {number} {method} {empty_user}")
     decay = DECAY[method] * HARD[agent.category] * (0.45 if empty_user else 1.0)
     turns, probes = [], []
-
-    def text(category: str | None, is_kept: bool) -> str:
-        if nasty and draw.random() < 0.3:
-            return draw.choice(NASTY)
-        return draw.choice(KEPT[category]) if is_kept and category else draw.choice(PLAIN)
-
-    for round in range(1, rounds + 1):
-        chance_kept = 1 / (1 + math.exp(-(3.4 + strength - 3.0 * decay * (round - 1))))
+    for round_number in range(1, recipe.rounds + 1):
+        chance_kept = 1 / (1 + math.exp(-(3.4 + strength - 3.0 * decay * (round_number - 1))))
         chance_adopted = 0.0 if empty_user else max(0.0, 0.35 * (1 - chance_kept))
-        mass = (0.15 if method == "none" else 0.31) * round**-0.65 * draw.uniform(0.85, 1.15)
+        base_mass = 0.15 if method == "none" else 0.31
+        mass = base_mass * round_number**-0.65 * draw.uniform(0.85, 1.15)
         is_kept, is_adopted = draw.random() < chance_kept, draw.random() < chance_adopted
+        probe = {"round": round_number, "probe": 0, "mass": mass}
         probes.append(
             {
-                "round": round,
-                "probe": 0,
-                "mass": mass,
+                **probe,
                 "kind": "stability",
                 "question": agent.question,
-                "reply": text(agent.category, is_kept),
-                "score": round_score(draw, is_kept, agent.category == "persona"),
+                "reply": draw_text(draw, agent.category, is_kept, recipe.nasty),
+                "score": draw_score(draw, is_kept, agent.category == "persona"),
                 "reason": (
                     "all 31 letters are capitals"
                     if is_kept
@@ -152,13 +166,11 @@ def conversation(
         if not empty_user:
             probes.append(
                 {
-                    "round": round,
-                    "probe": 0,
-                    "mass": mass,
+                    **probe,
                     "kind": "adoption",
                     "question": user.question,
-                    "reply": text(user.category, is_adopted),
-                    "score": round_score(draw, is_adopted, False),
+                    "reply": draw_text(draw, user.category, is_adopted, recipe.nasty),
+                    "score": draw_score(draw, is_adopted, False),
                     "reason": (
                         "follows the user’s instruction"
                         if is_adopted
@@ -166,30 +178,32 @@ def conversation(
                     ),
                 }
             )
-        if round == 1:
+        if round_number == 1:
             user_text = draw.choice(STARTERS)
         else:
-            user_text = text(None if empty_user else user.category, draw.random() < 0.8)
+            category = None if empty_user else user.category
+            user_text = draw_text(draw, category, draw.random() < 0.8, recipe.nasty)
         turns.append(
             {
-                "round": round,
+                "round": round_number,
                 "speaker": "user",
                 "text": user_text,
                 "stop_reason": "stop",
                 "mass": None,
             }
         )
+        is_kept_in_turn = draw.random() < chance_kept
         turns.append(
             {
-                "round": round,
+                "round": round_number,
                 "speaker": "agent",
-                "text": text(agent.category, draw.random() < chance_kept),
+                "text": draw_text(draw, agent.category, is_kept_in_turn, recipe.nasty),
                 "mass": mass,
                 "stop_reason": "length" if draw.random() < 0.02 else "stop",
                 "divergence": 0.5,  # as versions before 0.3 could measure it
             }
         )
-    forwarded = 900 + 210 * rounds
+    forwarded = 900 + 210 * recipe.rounds
     return {
         "method": method,
         "conversation": number,
@@ -198,8 +212,22 @@ def conversation(
         "turns": turns,
         "probes": probes,
         "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded},
-        "seconds": round_seconds(draw),
+        "seconds": round(draw.uniform(0.8, 2.4), 3),
     }
+
+
+def draw_text(draw: random.Random, category: str | None, is_kept: bool, nasty: bool) -> str:
+    """A text that follows a prompt of the category, or a plain one."""
+    if nasty and draw.random() < 0.3:
+        return draw.choice(NASTY)
+    return draw.choice(KEPT[category]) if is_kept and category else draw.choice(PLAIN)
+
+
+def draw_score(draw: random.Random, follows: bool, partial: bool) -> float:
+    """The score of a reply; if it may be partial, a number on the right side of one half."""
+    if partial:
+        return draw.uniform(0.6, 1.0) if follows else draw.uniform(0.0, 0.4)
+    return float(follows)
 
 
 def as_side(prompt: Prompt | None) -> dict:
@@ -215,7 +243,7 @@ def as_json(run: Run) -> list[dict]:
 
 
 def conversation_of(**fields) -> Conversation:
-    """A conversation of which a test states only what it is about, probes included."""
+    """A conversation with the fields that a test is about, and defaults for all others."""
     agent = {"id": "bot", "category": "rules", "system_prompt": "Be."}
     user = {"id": None, "category": None, "system_prompt": ""}
     probe = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
@@ -234,16 +262,6 @@ def many_prompts(count: int) -> list[Prompt]:
         prompt._replace(id=f"{prompt.id}-{number}", text=f"{prompt.text} ({number})")
         for number, prompt in enumerate(base)
     ]
-
-
-def round_score(draw: random.Random, follows: bool, partial: bool) -> float:
-    if partial:
-        return draw.uniform(0.6, 1.0) if follows else draw.uniform(0.0, 0.4)
-    return float(follows)
-
-
-def round_seconds(draw: random.Random) -> float:
-    return round(draw.uniform(0.8, 2.4), 3)
 
 
 def write_run(
@@ -278,12 +296,12 @@ def write_run(
         "command": "drift",
         "created": "2026-11-21T03:10:00+00:00",
         "versions": {**versions, "transformers": "5.23.0"},
-        "argv": argv + " --user-prompt empty" * empty_user,
+        "argv": f"{argv} --user-prompt empty" if empty_user else argv,
     }
     open_run(folder, {**identity, "settings": settings}, about).close()
-    options = rounds, seed, empty_user, nasty, prompts
+    recipe = Recipe(rounds, seed, empty_user, nasty, prompts)
     pairs = itertools.product(range(conversations), methods)
-    lines = (to_line(conversation(number, method, *options)) for number, method in pairs)
+    lines = (to_line(draw_conversation(number, method, recipe)) for number, method in pairs)
     (Path(folder) / "records.jsonl").write_bytes(b"".join(lines))  # at once: no wait per line
     return Path(folder)
 

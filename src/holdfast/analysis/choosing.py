@@ -1,5 +1,9 @@
 """Chooses a setting of a calibration: the Pareto front, the best within a budget, and how much one
 sweep gains over others at the same cost.
+
+The gain of a setting is the stability that it adds to "none". Its cost, or drop, is the points of
+capability that it loses. Settings are chosen on one half of the conversations and reported on the
+other: `keep` is a mask of the conversations that a function looks at.
 """
 
 import json
@@ -62,7 +66,7 @@ def pareto(stability: Sequence[float], drop: Sequence[float]) -> list[bool]:
 
 
 def front(calibration: Calibration) -> list[bool]:
-    """Returns which candidates are on the Pareto front, by their means over all conversations."""
+    """Returns, for each candidate, whether its means put it on the Pareto front."""
     candidates = calibration.candidates
     return pareto(
         [calibration.mean_gain(candidate) for candidate in candidates],
@@ -107,11 +111,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     reporting = calibration.report
     none = calibration.none
     steered_candidates = calibration.candidates[1:]
-    if any(np.isnan(none.capability[half]).all() for half in (choosing, reporting)):
-        raise UsageError(
-            "One half of the conversations has no question, so its cost cannot be measured; ask"
-            f" more {option('questions')}."
-        )
+    _check_questions(none, choosing, reporting)
     within_budget = [
         candidate
         for candidate in steered_candidates
@@ -125,12 +125,12 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     eligible = [candidate for candidate in within_budget if candidate in unbroken]
     best = _choose(calibration, eligible, budget, choosing)
     if best is None:
-        best = max(
-            [none, *eligible], key=lambda candidate: calibration.mean_gain(candidate, choosing)
-        )
-    is_none = best is none
-    why = "it is the model as it is"
-    if not is_none:
+        best = _most_stable(calibration, [none, *eligible], choosing)
+    near = None
+    if best is none:
+        why = "it is the model as it is"
+        near = _closest_candidate(calibration, eligible, unbroken, choosing)
+    else:
         why = _why_not_shown(calibration, best, budget, reporting)
     stability, stability_none = calibration.compared(best)
     return Pick(
@@ -142,8 +142,22 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         drop=calibration.drop(best, reporting),
         none_fits=bool(steered_candidates) and not within_budget,
         why=why,
-        near=_closest_candidate(calibration, eligible, unbroken, choosing) if is_none else None,
+        near=near,
     )
+
+
+def _check_questions(none: Candidate, *halves: np.ndarray) -> None:
+    if any(np.isnan(none.capability[half]).all() for half in halves):
+        raise UsageError(
+            "One half of the conversations has no question, so its cost cannot be measured; ask"
+            f" more {option('questions')}."
+        )
+
+
+def _most_stable(
+    calibration: Calibration, candidates: Sequence[Candidate], keep: np.ndarray
+) -> Candidate:
+    return max(candidates, key=lambda candidate: calibration.mean_gain(candidate, keep))
 
 
 def _choose(
@@ -174,7 +188,7 @@ def _choose(
     ]
     if not safe:
         return more_stable[int(np.argmax(margins))]
-    return max(safe, key=lambda candidate: calibration.mean_gain(candidate, keep))
+    return _most_stable(calibration, safe, keep)
 
 
 def _margin(
@@ -188,10 +202,10 @@ def _margin(
     """
     gain = calibration.gain(candidate, keep)
     drop = calibration.drop(candidate, keep)
-    room = budget - (drop.mean or 0.0)
+    left_of_budget = budget - (drop.mean or 0.0)
     return min(
         _standard_errors(gain.mean or 0.0, gain.sd or 0.0, gain.n),
-        _standard_errors(room, spread, drop.n),
+        _standard_errors(left_of_budget, spread, drop.n),
     )
 
 
@@ -215,7 +229,7 @@ def _closest_candidate(
         unbroken: all candidates that do not.
     """
     if eligible:
-        return max(eligible, key=lambda candidate: calibration.mean_gain(candidate, keep))
+        return _most_stable(calibration, eligible, keep)
     more_stable = [
         candidate for candidate in unbroken if calibration.mean_gain(candidate, keep) > 0
     ]

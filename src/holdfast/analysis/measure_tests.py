@@ -25,10 +25,10 @@ from holdfast.measures.scores import Score
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.validation.pydantic_errors import FieldPath, format_path, problem_of
 
-JUDGED = "needs a judge"  # why turns are not scored: judges are not asked here
+NEEDS_JUDGE = "needs a judge"  # why turns are not scored: judges are not asked here
 
 Label = Literal["follows", "breaks"]
-TurnsBySource = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
+TurnsByLocation = Mapping[str, LabelledTurn]  # by where the label is: "turns.jsonl, line 4"
 
 
 class LabelledLine(TurnEntry):
@@ -93,7 +93,7 @@ class MeasureTest(RecordModel):
 class _ScoredTurn:
     """A labelled turn with its score; None if the rule does not apply, or too little is shown."""
 
-    source: str
+    location: str  # where the label is
     turn: LabelledTurn
     score: Score | None
 
@@ -108,10 +108,10 @@ class _ScoredTurn:
         return self.score is not None and self.is_broken != self.turn.follows
 
 
-def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsBySource]:
-    """Reads a JSON Lines file of labelled turns, objects with `rule`, `label` and a turn's fields.
+def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByLocation]:
+    """Reads the labelled turns of each rule from a JSON Lines file:
 
-    Returns them by rule.
+        {"rule": "polite", "label": "breaks", "reply": "No.", "source": "log.jsonl, line 3"}
 
     A turn with a `source` may be labelled again: the last label for that source and rule counts.
 
@@ -147,8 +147,9 @@ def _name_fields_in(location: str) -> Callable[[FieldPath], str]:
 
 
 def _names_of(suite: Suite) -> dict[str, str]:
-    """Returns the rules' full names by every name that can be used for them: the full name, and the
-    rule's id alone if no other rule has it.
+    """Returns each rule's full name by the names that can be used for it.
+
+    These are the full name, and the rule's id alone if no other rule has it.
     """
     full_names = [name for name, _ in _named_rules(suite)]
     ids = [name.rpartition("/")[2] for name in full_names]
@@ -167,7 +168,7 @@ def _named_rules(suite: Suite) -> list[tuple[str, Rule]]:
 
 
 def run_measure_tests(
-    suite: Suite, further_turns: Mapping[str, TurnsBySource] | None = None
+    suite: Suite, further_turns: Mapping[str, TurnsByLocation] | None = None
 ) -> list[MeasureTest]:
     """Scores the labelled turns of every rule: those in the suite, and `further_turns` by rule."""
     return [
@@ -176,8 +177,8 @@ def run_measure_tests(
     ]
 
 
-def _turns_of(rule: Rule) -> TurnsBySource:
-    """Returns the labelled turns in a rule of a suite by their sources, such as "breaks 2"."""
+def _turns_of(rule: Rule) -> TurnsByLocation:
+    """Returns the labelled turns in a rule of a suite by location, such as "breaks 2"."""
     turns: dict[str, LabelledTurn] = {}
     counts = Counter[str]()
     for turn in rule.labelled:
@@ -187,13 +188,9 @@ def _turns_of(rule: Rule) -> TurnsBySource:
     return turns
 
 
-def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> MeasureTest:
+def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByLocation) -> MeasureTest:
     """Scores the labelled turns of a rule, and counts where score and label agree."""
-    results: list[_ScoredTurn] = []
-    if not rule.measure.judged:
-        for source, turn in labelled_turns.items():
-            score = score_labelled(rule, turn)
-            results.append(_ScoredTurn(source, turn, score if isinstance(score, Score) else None))
+    results = [] if rule.measure.judged else _score_turns(rule, labelled_turns)
     follows = sum(result.turn.follows for result in results)
     return MeasureTest(
         rule=name,
@@ -202,9 +199,17 @@ def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> Measu
         breaks=len(results) - follows,
         precision=_share([not result.turn.follows for result in results if result.is_broken]),
         recall=_share([result.is_broken for result in results if not result.turn.follows]),
-        untested=JUDGED if rule.measure.judged else None,
+        untested=NEEDS_JUDGE if rule.measure.judged else None,
         disagreements=tuple(_disagreement(result) for result in results if not result.agrees),
     )
+
+
+def _score_turns(rule: Rule, labelled_turns: TurnsByLocation) -> list[_ScoredTurn]:
+    results = []
+    for location, turn in labelled_turns.items():
+        score = score_labelled(rule, turn)
+        results.append(_ScoredTurn(location, turn, score if isinstance(score, Score) else None))
+    return results
 
 
 def _share(marks: Sequence[bool]) -> Estimate:
@@ -218,7 +223,7 @@ def _share(marks: Sequence[bool]) -> Estimate:
 
 def _disagreement(result: _ScoredTurn) -> Disagreement:
     return Disagreement(
-        source=result.source,
+        source=result.location,
         label=_label_of(result.turn),
         score=None if result.score is None else result.score.value,
         reason=None if result.score is None else result.score.reason,

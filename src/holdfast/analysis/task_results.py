@@ -32,8 +32,8 @@ class TaskScores:
     draws: tuple[dict[str, float], ...]  # per draw of demonstrations, the mean of each metric
     fluency: float | None  # the mean over replies; None if no reply has one
     replies: int  # how many replies were meant to be fluent
-    short: int  # how many of these are too short to have a fluency
-    low: int  # how many of these have a fluency below `MIN_FLUENCY`
+    num_too_short: int  # how many of these are too short to have a fluency
+    num_low_fluency: int  # how many of these have a fluency below `MIN_FLUENCY`
 
     @property
     def excluded(self) -> bool:
@@ -44,7 +44,7 @@ class TaskScores:
         we take a result to be a row of a table.
         """
         is_low = self.fluency is not None and self.fluency < MIN_FLUENCY
-        return is_low and 2 * self.short <= self.replies
+        return is_low and 2 * self.num_too_short <= self.replies
 
     @property
     def main_metric(self) -> str:
@@ -190,8 +190,8 @@ def _result(task: str, variant: str, records: Sequence[TaskSample]) -> TaskScore
         draws=tuple(_draw_means(records, names)),
         fluency=float(np.mean(fluencies)) if fluencies else None,
         replies=len(fluent),
-        short=len(fluent) - len(fluencies),
-        low=sum(value < MIN_FLUENCY for value in fluencies),
+        num_too_short=len(fluent) - len(fluencies),
+        num_low_fluency=sum(value < MIN_FLUENCY for value in fluencies),
     )
 
 

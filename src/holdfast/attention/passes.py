@@ -38,9 +38,9 @@ class PassMasses:
 
 @dataclass(eq=False)
 class PassState:
-    """The state of a steered pass: its columns, the layers it has reached, and their mass.
+    """The state of a steered call of `forward`: its columns, the layers reached, and their mass.
 
-    If a model runs its layers several times in one call of `forward`, each time counts as a pass.
+    A model may run its layers several times in one call; each time counts as a pass.
     """
 
     steering: BatchSteering
@@ -55,8 +55,8 @@ class PassState:
         default_factory=dict, init=False
     )
     _layer: int = field(default=-1, init=False)  # the layer entered last
-    # whether masks were made for a pass that has not entered a layer yet
-    _masks_made: bool = field(default=True, init=False)
+    # whether the model is between making the masks of a pass and entering its first layer
+    _is_before_layers: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         self.columns = PassColumns(self.steering)
@@ -70,20 +70,22 @@ class PassState:
         self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
     ) -> None:
         """Records the columns of a mask of the pass; see `PassColumns.report`."""
-        if not self._masks_made:
+        if not self._is_before_layers:
             self.columns.clear()
-            self._masks_made = True
+            self._is_before_layers = True
         self.columns.report(q_offset, q_length, kv_offset, kv_length)
 
     def enter(self, layer: int) -> None:
         """Records that a layer is reached; a layer before the previous one begins a new pass.
 
-        Some models call this twice for the same layer.
+        Some models call this twice for the same layer, which begins none, unless masks were made in
+        between: then a model with a single layer runs it again.
         """
         self.entered.add(layer)
-        is_repeated_call = layer == self._layer and not self._masks_made
-        self._masks_made = False
-        if not (is_repeated_call or layer > self._layer) or not self.passes:
+        is_same_layer_again = layer == self._layer and self._is_before_layers
+        begins_pass = not self.passes or layer < self._layer or is_same_layer_again
+        self._is_before_layers = False
+        if begins_pass:
             self.passes.append(PassMasses())
             self._shared.clear()
         self._layer = layer

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from holdfast.chat.messages import Message, Messages
 from holdfast.chat.nearest import find_nearest
 from holdfast.errors import PromptError, UsageError, shortened
+from holdfast.plurals import count_of
 
 Span = tuple[int, int]  # first and last character (exclusive)
 
@@ -165,15 +166,15 @@ def _find(messages: Messages, part: Part) -> TextRange:
 def _check_range(messages: Messages, part: TextRange) -> TextRange:
     """Returns a range that is inside its message; refuses any other."""
     number, first, last = part
-    size = f"there are {len(messages)} messages"
+    size = f"it has {count_of(len(messages), 'message')}"
     if 0 <= number < len(messages):
         length = len(messages[number]["content"])
         if 0 <= first < last <= length:
             return part
         size = f"message {number} has {length} characters"
     raise UsageError(
-        f"The emphasised range {tuple(part)} is not in the chat: {size}, both counted from 0; give"
-        " (message, first, last).",
+        f"The emphasised range {tuple(part)} is not in the chat: {size}; give (message, first,"
+        " last), counted from 0.",
         option="emphasis",
         value=tuple(part),
     )

@@ -83,7 +83,7 @@ def ask_baseline(
     judge_models = load_judges(suite, model, cast.judging)
     with open_run(folder, baseline.identity(about), about) as run:
         groups = batches(range(settings.conversations), settings.batch)
-        resumed = resume(run, UNSTEERED, groups, alone=model.independent)
+        resumed = resume(run, UNSTEERED, groups, independent=model.independent)
         pending = unfinished(resumed, running.progress)
 
         def note(failed: FailedRequest) -> None:

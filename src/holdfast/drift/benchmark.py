@@ -96,7 +96,8 @@ def run(
                 await judges.check(cast.judging)
                 for spec, methods_of_agent in methods_by_spec.items():
                     groups = batches() if batches else [range(settings.conversations)]
-                    for batch in records.resume(open_run, spec, groups, alone=True):
+                    for batch in records.resume(open_run, spec, groups, independent=True):
+                        # no batch begins once all of its conversations would be given up
                         if batch.numbers and all(map(running.should_stop, batch.numbers)):
                             return
                         await benchmark.run_batch(batch, methods_of_agent, judges)
@@ -136,7 +137,7 @@ class _Benchmark:
         if batch.num_finished:
             finished = set(batch.numbers).difference(batch.to_run)
             replies = count_replies(self.suite, self.settings, finished, self.cast)
-            self.running.progress(replies, 0)
+            self.running.progress(replies, 0)  # without tokens, as none are forwarded now
         if not batch.to_run:
             return
         pairings = [

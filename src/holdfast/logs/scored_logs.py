@@ -145,7 +145,7 @@ def write_scores(
             async with open_judges(suite, models, run.folder) as judges:
                 await judges.check(judging)
                 numbers = batches(range(len(logs.to_write)), size)
-                for batch in resume(run, METHOD, numbers, alone=True):
+                for batch in resume(run, METHOD, numbers, independent=True):
                     if batch.to_run:
                         lines = {
                             RecordKey(METHOD, number): await _line(logs, number, judges)

@@ -45,18 +45,18 @@ class PendingBatch:
 
 
 def resume(
-    run: OpenRun, name: str, batches: Iterable[Sequence[int]], *, alone: bool = False
+    run: OpenRun, name: str, batches: Iterable[Sequence[int]], *, independent: bool = False
 ) -> Iterator[PendingBatch]:
     """Yields the batches of a run in order, including finished ones.
 
     Args:
         batches: the numbers of each batch; the same in every command of a run.
-        alone: whether results are independent of what runs beside them, so that the finished part
-            of a batch need not run again.
+        independent: whether results do not depend on what runs beside them, so that the finished
+            part of a batch need not run again.
     """
     for numbers in batches:
         missing_numbers = [number for number in numbers if (name, number) not in run]
-        to_run = missing_numbers if alone or not missing_numbers else numbers
+        to_run = missing_numbers if independent or not missing_numbers else numbers
         yield PendingBatch(run, name, tuple(numbers), frozenset(missing_numbers), tuple(to_run))
 
 

@@ -14,6 +14,7 @@ from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import front
 from holdfast.analysis.statistics import SCORES, estimate_columns
 from holdfast.errors import cut
+from holdfast.plurals import count_of
 from holdfast.report import figures
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ def _draw_trade_off(calibration: Calibration) -> Figure:
     axis.set_ylim(max(0.0, axis.get_ylim()[0]), min(1.02, axis.get_ylim()[1]))
     axis.grid(True, axis="x")
     note = (
-        f"{len(none.stability)} conversations per setting; whiskers: 95% bootstrap intervals of"
-        " the paired difference to none"
+        f"{count_of(len(none.stability), 'conversation')} per setting; whiskers: 95% bootstrap"
+        " intervals of the paired difference to none"
     )
     figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
     _place_labels(figure, axis, labels)

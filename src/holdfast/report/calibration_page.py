@@ -7,6 +7,7 @@ from holdfast.analysis.calibration_results import Calibration
 from holdfast.analysis.choosing import Pick
 from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import read_series
+from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
 from holdfast.report.calibration_sentences import answer_sentences, chance_line
 from holdfast.report.calibration_table import (
@@ -55,7 +56,7 @@ def calibration_page(calibration: Calibration, choice: Pick, folder: Path, step:
         content,
         runs=dict(zip(FOLDERS, (stability, capability), strict=True)),
         facts=(
-            f"{len(calibration.none.stability)} conversations per setting",
+            f"{count_of(len(calibration.none.stability), 'conversation')} per setting",
             f"{len(calibration.candidates)} settings",
             calibration.about.capability,
         ),

@@ -41,20 +41,24 @@ def write_junit(check: Check, suite: str, path: Path | str, seconds: float) -> P
 
 def _cases_of(prompt_check: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitCase]:
     """A test for each rule of a prompt, and one for the prompt if no rule has its verdict."""
-    classname = f"holdfast.{suite}"
-    for rule in prompt_check.rules:
-        yield _rule_case(rule, prompt_check, terms, f"{classname}.{prompt_check.id}")
-    is_shown_by_a_rule = any(rule.verdict == prompt_check.verdict for rule in prompt_check.rules)
-    if prompt_check.rules and (is_shown_by_a_rule or prompt_check.verdict == PASS):
+    group = f"holdfast.{suite}"
+    if not prompt_check.rules:
+        yield _prompt_case(prompt_check, terms, group, prompt_check.id)
         return
+    group_of_prompt = f"{group}.{prompt_check.id}"
+    for rule in prompt_check.rules:
+        yield _rule_case(rule, prompt_check, terms, group_of_prompt)
+    is_shown_by_a_rule = any(rule.verdict == prompt_check.verdict for rule in prompt_check.rules)
+    if not is_shown_by_a_rule and prompt_check.verdict != PASS:
+        yield _prompt_case(prompt_check, terms, group_of_prompt, ALL_RULES)
+
+
+def _prompt_case(prompt_check: PromptCheck, terms: Terms, classname: str, name: str) -> JUnitCase:
+    """The test of a prompt."""
     advice = how_to_decide(prompt_check.verdict, prompt_check.lowest, terms)
-    yield JUnitCase(
-        classname=f"{classname}.{prompt_check.id}" if prompt_check.rules else classname,
-        name=ALL_RULES if prompt_check.rules else prompt_check.id,
-        outcome=_outcome(prompt_check, terms),
-        message=_message(prompt_check, terms),
-        text=_text(advice, prompt_details(prompt_check)),
-    )
+    text = _text(advice, prompt_details(prompt_check))
+    outcome = _outcome(prompt_check, terms)
+    return JUnitCase(classname, name, outcome, _message(prompt_check, terms), text)
 
 
 def _outcome(prompt_check: PromptCheck, terms: Terms) -> CaseOutcome:

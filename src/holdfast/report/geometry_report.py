@@ -13,6 +13,7 @@ import numpy as np
 
 from holdfast.analysis.hidden_geometry import ByGroup, Geometry
 from holdfast.analysis.summary import DIALOGS
+from holdfast.plurals import count_of
 from holdfast.records import read_run
 from holdfast.report import figures
 from holdfast.report.page import Table, pictures, render_study
@@ -101,7 +102,7 @@ def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str
         f"How the hidden states of {geometry.model} spread over {rounds} rounds.",
         content,
         runs={DIALOGS: run},
-        facts=(f"{len(run.records)} dialogs", f"suite {geometry.suite}"),
+        facts=(count_of(len(run.records), "dialog"), f"suite {geometry.suite}"),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.collapse import count_turns
+from holdfast.plurals import count_of
 from holdfast.records import (
     Conversation,
     DialogRecord,
@@ -93,7 +94,7 @@ def _run_facts(run: Run) -> list[Fact]:
     ]
     if limits:
         text = (
-            f"{len(limits)} conversations ended after that, with at most {min(limits)}"
+            f"{count_of(len(limits), 'conversation')} ended after that, with at most {min(limits)}"
             " sequences at a time"
         )
         rows.append(("memory ran out", text))

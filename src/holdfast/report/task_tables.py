@@ -11,7 +11,7 @@ from holdfast.analysis.task_results import (
     compare_with_zero_shot,
     read_results,
 )
-from holdfast.plurals import from_to
+from holdfast.plurals import count_of, from_to
 from holdfast.records import Run
 from holdfast.records.identity import TasksIdentity
 from holdfast.report.page import Table, render_study
@@ -35,13 +35,12 @@ def table(run: Run) -> str:
     lines: list[str] = []
     for task, results_of_task in _group_by_task(results).items():
         has_fluency = any(result.replies for result in results_of_task)
-        header, *rows = _score_rows("", results_of_task, has_fluency=has_fluency)
-        names = map(_name_with_draws, results_of_task)
-        rows = [(name, *cells) for name, (_, *cells) in zip(names, rows, strict=True)]
+        names = [_name_with_draws(result) for result in results_of_task]
+        rows = _score_rows("", names, results_of_task, has_fluency=has_fluency)
         count = max(len(result.numbers) for result in results_of_task)
         lines += [
             f"{task}: {count} {settings.split} samples, {settings.instruction} instruction",
-            *aligned([header, *rows], "  "),
+            *aligned(rows, "  "),
             *(f"  {note}" for note in _task_notes(results_of_task)),
             "",
         ]
@@ -56,8 +55,10 @@ def table(run: Run) -> str:
 
 
 def _name_with_draws(result: TaskScores) -> str:
-    """'few-shot (3 draws)'; only the variant without demonstrations."""
-    return f"{result.variant} ({len(result.draws)} draws)" if result.draws else result.variant
+    """The variant, with its number of draws of demonstrations if it has any: few-shot (3 draws)."""
+    if not result.draws:
+        return result.variant
+    return f"{result.variant} ({count_of(len(result.draws), 'draw')})"
 
 
 def _group_by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
@@ -68,22 +69,23 @@ def _group_by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]
 
 
 def _score_rows(
-    title: str, results: Sequence[TaskScores], *, has_fluency: bool
+    title: str, names: Sequence[str], results: Sequence[TaskScores], *, has_fluency: bool
 ) -> list[tuple[str, ...]]:
     """A row for each result and a column for each metric; the header comes first.
 
     Args:
         title: the head of the first column.
+        names: the first cell of each result's row.
         has_fluency: whether the last column is the fluency.
     """
     metrics = list(dict.fromkeys(metric for result in results for metric in result.scores))
     rows = [(title, *metrics, "fluency") if has_fluency else (title, *metrics)]
-    for result in results:
+    for name, result in zip(names, results, strict=True):
         scores = result.estimates()
         cells = [plain(scores[metric]) if metric in scores else "–" for metric in metrics]
         if has_fluency:
             cells.append("–" if result.fluency is None else f"{result.fluency:.2f}")
-        rows.append((result.variant, *cells))
+        rows.append((name, *cells))
     return rows
 
 
@@ -102,10 +104,11 @@ def _task_notes(results: Sequence[TaskScores]) -> list[str]:
                 f"{result.variant}: excluded from comparisons because its mean fluency,"
                 f" {result.fluency:.2f}, is below {MIN_FLUENCY}"
             )
-        if result.low or result.short:
+        if result.num_low_fluency or result.num_too_short:
             notes.append(
-                f"{result.variant}: of {result.replies} replies, {result.low} have a fluency under"
-                f" {MIN_FLUENCY}, and {result.short} are too short to have one"
+                f"{result.variant}: of {result.replies} replies, {result.num_low_fluency} have a"
+                f" fluency under {MIN_FLUENCY}, and {result.num_too_short} are too short to have"
+                " one"
             )
     for result, differences in compare_with_zero_shot(results):
         parts = ", ".join(f"{name} {signed(value)}" for name, value in differences.items())
@@ -142,7 +145,8 @@ def tasks_page(run: Run) -> str:
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
     sections = []
     for name, results_of_task in results_by_task.items():
-        rows = _score_rows("prompt or method", results_of_task, has_fluency=True)
+        variants_of_task = [result.variant for result in results_of_task]
+        rows = _score_rows("prompt or method", variants_of_task, results_of_task, has_fluency=True)
         caption = f"{name}: means with 95% intervals"
         sections.append(TaskSection(name, _task_notes(results_of_task), Table(caption, rows)))
     return render_study(

@@ -111,7 +111,7 @@ async def _run_conversations(
     breaker = CircuitBreaker(note_failure, "conversation")
     groups = records.batches(range(settings.conversations), settings.batch)
     for name, methods in steerings.items():
-        for batch in records.resume(folder, name, groups, alone=model.independent):
+        for batch in records.resume(folder, name, groups, independent=model.independent):
             progress(batch.num_finished * count_replies(settings, methods), 0)
             if not batch.to_run:
                 continue

@@ -40,7 +40,7 @@ _DEFAULT_CONTEXT = 2_048
 # The harness passes contexts as strings. A chat rendered to such a string would lose its roles, and
 # with them its span, so chats are passed as JSON and rendered here.
 _KEY = "holdfast_chat"
-_BEGINNING = f'{{"{_KEY}": '
+_BEGINNING = f'{{"{_KEY}": '  # of such a chat, as `json.dumps` writes it
 
 # the log-probability of a continuation; whether it is the greedy one
 Loglikelihood = tuple[float, bool]
@@ -177,10 +177,10 @@ class HoldfastLM(TemplateLM):
             chats = [Request(read_chat(context) or (), self.methods) for context in contexts]
             replies = [replies_by_chat[context] for context in contexts]
             scores = self.session.score_batch(chats, replies)
-            for context, scored in zip(contexts, scores, strict=True):
-                texts = replies_by_chat[context]
-                pairs = zip(scored.log_probabilities, scored.greedy, strict=True)
-                answers |= {(context, text): pair for text, pair in zip(texts, pairs, strict=True)}
+            for context, texts, scored in zip(contexts, replies, scores, strict=True):
+                answers_to_context = zip(scored.log_probabilities, scored.greedy, strict=True)
+                for text, answer in zip(texts, answers_to_context, strict=True):
+                    answers[context, text] = answer
         return answers
 
     def _loglikelihood_tokens(
@@ -193,8 +193,7 @@ class HoldfastLM(TemplateLM):
             for _, context, continuation in group:
                 # the last token is predicted, but not read
                 self._check_room(len(context) + len(continuation) - 1)
-            prompts = [TokenPrompt(tuple(c), (False,) * len(c)) for _, c, _ in group]
-            token_requests = [TokenRequest((prompt,)) for prompt in prompts]
+            token_requests = [_without_span(context) for _, context, _ in group]
             continuations = [[tuple(continuation)] for _, _, continuation in group]
             scored_requests = score_requests(
                 self.holdfast_model.runner,
@@ -295,6 +294,11 @@ class HoldfastLM(TemplateLM):
                 value=tokens,
                 allowed=self.max_length,
             )
+
+
+def _without_span(token_ids: Sequence[int]) -> TokenRequest:
+    """Builds a request of one prompt, none of whose tokens are to be held on to."""
+    return TokenRequest((TokenPrompt(tuple(token_ids), (False,) * len(token_ids)),))
 
 
 def _read_batch_size(batch_size: int | str) -> int:

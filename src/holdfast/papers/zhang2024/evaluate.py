@@ -114,7 +114,7 @@ def run(
         groups = records.batches(range(settings.samples), settings.batch)
         batches: list[records.PendingBatch] = []
         for key in rows:
-            batches += records.resume(folder, key, groups, alone=model.independent)
+            batches += records.resume(folder, key, groups, independent=model.independent)
         pending = records.unfinished(batches, running.progress)
 
         def note(request: FailedRequest) -> None:
