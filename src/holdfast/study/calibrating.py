@@ -183,7 +183,7 @@ class _CapabilityRun:
         groups = records.batches(range(count), self.plan.batch)
         pending: list[records.PendingBatch] = []
         for name, questioner in questioners.items():
-            for batch in records.resume(run, name, groups, alone=self.model.independent):
+            for batch in records.resume(run, name, groups, independent=self.model.independent):
                 if batch.to_run:
                     pending.append(batch)
                 else:
