@@ -9,9 +9,11 @@ from holdfast import drift
 from holdfast.analysis.loss_map import loss_map
 from holdfast.analysis.loss_map_file import LossMap, read_loss_map
 from holdfast.analysis.loss_rows import Grouping
+from holdfast.analysis.statistics import Estimate
 from holdfast.cli import main
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run, to_line
+from holdfast.report.loss_map_tables import loss_lines
 
 HI = ("Hi?",)
 
@@ -116,6 +118,16 @@ def test_the_command_prints_a_table_and_draws_the_map(run, capsys):
     (line,) = [line for line in output.splitlines() if line.split()[:1] == ["closing"]]
     assert "falls" in line and "1.00" in line and "-1.00" in line
     assert (run.folder / "map" / "loss_map.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize(
+    ("low", "n", "has_note"), [(0.01, 40, True), (-0.01, 40, False), (0.01, 8, False)]
+)
+def test_an_interval_without_0_beside_cannot_tell_is_explained(run, low, n, has_note):
+    row = loss_map(run)[0]
+    change = Estimate(n, 0.1, 0.3, low, 0.2, decisive=(-0.02, 0.25))
+    lines = loss_lines([row.model_copy(update={"change": change, "verdict": "cannot tell"})])
+    assert ("needs a wider one" in " ".join(lines)) is has_note
 
 
 def test_a_suite_without_kinds_is_refused(tmp_path):

@@ -211,6 +211,8 @@ def test_the_example_of_a_measure_can_be_built():
         (["--model", "http://localhost:1/v1"], 5, ["http://localhost:1/v1", "server"]),
         (["--frobnicate"], 2, ["no option --frobnicate; see `holdfast drift --help`."]),
         (["--pears=all"], 2, ["`holdfast drift` has no option --pears; did you mean --pairs?"]),
+        (["--no-open"], 2, ["no option --no-open; see `holdfast drift --help`."]),
+        (["--output", "x"], 2, ["no option --output; did you mean --out?"]),
         (["more"], 2, ["`holdfast drift` does not take 'more' by itself; see `holdfast drift"]),
         (["--out", "luna.yaml"], 2, ["luna.yaml ends in .yaml", "did you mean --suite luna.yaml?"]),
         (["--out", __file__], 2, [f"{__file__} is a file", "name one, such as --out runs/mine."]),

@@ -227,9 +227,17 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
 def test_a_short_time_is_answered_with_a_longer_one_also_if_loading_used_it_up(capsys):
     plan = RunPlan(4, 200, 4)
     timed_run.note_plan(plan, pilot_of(6.4), 4, 118, minutes=2)
-    assert "with --minutes 10 " in capsys.readouterr().err
+    assert (
+        "only replies of at most 200 tokens; for replies of up to 400 tokens, give --minutes 10 "
+        in capsys.readouterr().err
+    )
     timed_run.note_plan(plan, pilot_of(0.1), 4, 10, minutes=2)  # fast, but loaded late
-    assert "with --minutes 3 " in capsys.readouterr().err
+    assert "give --minutes 3 " in capsys.readouterr().err
+    timed_run.note_plan(RunPlan(2, 60, 1), pilot_of(400), 1, 118, minutes=2)
+    assert (
+        "only 2 rounds and replies of at most 60 tokens; for 4 rounds and replies of up to 400"
+        in capsys.readouterr().err
+    )
 
 
 def test_replies_that_are_cut_become_shorter_before_conversations_do():

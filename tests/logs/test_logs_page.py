@@ -108,8 +108,8 @@ def test_the_first_sentence_singles_out_no_rule_of_several_kept_equally_often(lo
     (logs / "logs" / f"{SESSION}.jsonl").write_text(transcript(*turns))
     run = score(logs)
     assert headline(run, adherence(run)).startswith(
-        "Both rules are kept equally often: “Run `make test` before every commit.” (shop/gate),"
-        " for one, is broken in 1 of the 2 turns it applies to, first in turn 2"
+        "Both rules are kept equally often: “Run `make test` before every commit.” (shop/gate)"
+        " is broken in 1 of the 2 turns it applies to, first in turn 2"
     )
 
 

@@ -215,6 +215,17 @@ def test_requests_are_spaced_including_retries(serve):
     assert server.times[-1] - server.times[0] > 0.45 and min(gaps) > 0.05
 
 
+def test_repeated_requests_are_counted(serve):
+    def answer(body, number):
+        if number == 1:
+            return refusal(500, "oops", headers={"retry-after-ms": "1"})
+        return (200, {}, "<html>busy</html>") if number == 2 else completion()
+
+    model, server = serve(answer, concurrency=1, max_retries=2)
+    model.generate_batch([Request(CHAT)] * 3)
+    assert len(server.bodies) == 5 and model.num_repeated == 2
+
+
 def test_max_tokens_gives_way_to_max_completion_tokens_for_good(serve):
     def answer(body, number):
         if "max_tokens" in body:

@@ -195,8 +195,8 @@ def _no_shared_rule(
     first: DriftResults, before: Series, run: DriftResults, now: Series
 ) -> AnotherRun:
     return AnotherRun(
-        f"{run.run.folder} and {first.run.folder} have no rule in common: the prompts of the first"
-        f" are {listing(prompts_of(now))}, and those of the second {listing(prompts_of(before))};"
+        f"{first.run.folder} and {run.run.folder} have no rule in common: the prompts of the first"
+        f" are {listing(prompts_of(before))}, and those of the second {listing(prompts_of(now))};"
         " compare runs that share prompts and rules.",
         option="folders",
         value=str(run.run.folder),

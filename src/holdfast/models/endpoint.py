@@ -83,6 +83,11 @@ class EndpointModel(Generates):
         """The server's methods for requests that name none, which are never sent from here."""
         return self.servers[0].offered.default
 
+    @property
+    def num_repeated(self) -> int:
+        """How many requests were sent again, because they failed or their answers were unusable."""
+        return sum(server.num_repeated for server in self.servers)
+
     def check(self, methods: Sequence[Method]) -> None:
         """Refuses methods that one of the endpoints cannot serve, with a `ModelError`."""
         for server in self.servers:

@@ -37,11 +37,13 @@ from holdfast.models.offered_steering import OfferedSteering, await_steering, ch
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import APIStatusError, AsyncOpenAI
 
 _MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
 _MAX_FIRST_CONNECT_TIME = 2.5  # before it has ever answered, as its address may be wrong
 _MAX_WAIT = 8.0  # seconds before a request is repeated after a malformed answer
+_RETRY_HEADER = "x-stainless-retry-count"  # of the official client; "0" the first time
 _LIMIT = "max_tokens"  # the field with the most new tokens
 _OTHER_LIMIT = "max_completion_tokens"  # its name at servers that refuse the first
 
@@ -57,6 +59,8 @@ class Server:
         has_answered: whether it has ever answered.
         refused: the fields of requests that it refuses by name, as far as is known.
         has_warned: whether the user was warned that it accepts no seeds.
+        num_repeated: how many requests were sent again, because they failed or their answers could
+            not be read.
     """
 
     endpoint: Endpoint
@@ -65,6 +69,7 @@ class Server:
     has_answered: bool = False
     refused: frozenset[str] = frozenset()
     has_warned: bool = False
+    num_repeated: int = 0
     _next_turn: float = field(default=0.0, init=False)  # the earliest time of the next request
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -110,9 +115,11 @@ class Server:
         self.has_answered = True
         self._set_patience(client)
 
-    async def _wait_for_turn(self, _request: object) -> None:
-        """Waits for the next moment at which a request may be sent."""
+    async def _wait_for_turn(self, request: httpx2.Request) -> None:
+        """Waits for the next moment at which a request may be sent; counts those sent again."""
+        is_repeated = request.headers.get(_RETRY_HEADER, "0") != "0"
         with self._lock:
+            self.num_repeated += is_repeated
             now = time.monotonic()
             turn = max(now, self._next_turn)
             self._next_turn = turn + self.endpoint.interval
@@ -204,6 +211,7 @@ class Server:
                     raise self._failure(error, text) from None
             await asyncio.sleep(min(0.5 * 2**num_retries, _MAX_WAIT))
             num_retries += 1
+            self.num_repeated += 1
 
     async def stream(self, client: AsyncOpenAI, request: Request) -> AsyncGenerator[str | Reply]:
         """Sends a request once; yields the text piece by piece as it arrives, and the reply last.

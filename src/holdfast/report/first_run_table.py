@@ -28,10 +28,12 @@ def first_table(results: DriftResults) -> str:
         *collapse_lines(results),
     ]
     size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
+    points = [point for row in _unsteered_rows(results) for point in row.points]
+    interval = " [95% interval]" if any(point.low is not None for point in points) else ""
     lines = [
         *wrapped(sentences),
         "",
-        f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
+        f"How well each rule is kept, from 0 to 1{interval}, in {size}:",
         *aligned(_rule_table(results), "  "),
     ]
     rows = filter(_shows_change, _unsteered_rows(results))

@@ -78,10 +78,10 @@ def _worst_rule_sentence(run: Run, rows: LoggedRules) -> str:
         return f"{subject} broken in the only turn it applies to{ending}"
     first = min(turn.turn for turn in worst.broken)
     earliest = f"as early as turn {first}" if worst.adherence.n > 1 else f"first in turn {first}"
-    return (
-        f"{subject} broken in {len(worst.broken):,} of the {applied} it applies to,"
-        f" {earliest}{ending}"
-    )
+    share = f"{len(worst.broken):,} of the {applied}"
+    if len(worst.broken) == worst.applied:
+        share = "both turns" if worst.applied == 2 else f"all {applied}"
+    return f"{subject} broken in {share} it applies to, {earliest}{ending}"
 
 
 def _worst_rule_subject(run: Run, worst: LoggedRule, rows: LoggedRules) -> str:
@@ -92,9 +92,9 @@ def _worst_rule_subject(run: Run, worst: LoggedRule, rows: LoggedRules) -> str:
         return f"The rule {name} is"
     if num_tied == len(rows):
         all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
-        return f"{all_rules} are kept equally often: {name}, for one, is"
+        return f"{all_rules} are kept equally often: {name} is"
     if num_tied > 1:
-        return f"Of {len(rows)} rules, {num_tied} are kept least: {name}, for one, is"
+        return f"Of {len(rows)} rules, {num_tied} are kept least: {name} is"
     return f"Of {len(rows)} rules, {name} is kept least: it is"
 
 

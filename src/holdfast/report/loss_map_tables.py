@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.analysis.loss_rows import Grouping, LossRow
 from holdfast.analysis.recalled_rules import RecallRow
-from holdfast.analysis.verdicts import too_few
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.verdicts import CANNOT_TELL, too_few
 from holdfast.report import figures
-from holdfast.report.wording import aligned, plain, signed
+from holdfast.report.wording import aligned, plain, signed, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +30,10 @@ _RECALL_HEADER = (
     "stated of these",
     "of the kept ones",
 )
+_WIDER_INTERVALS = (
+    "Where it says “cannot tell” beside an interval without 0, the verdict needs a wider one,"
+    " because a run may be extended and read again."
+)
 _NAMES_WITHOUT_GROUP = {Grouping.ADOPTION: "the user’s rules"}  # of rows without a group
 _COLOURS = {"falls": "#b3423a", "rises": "#2f7d4f", "holds": "#3b5f8a"}
 _UNDECIDED_COLOUR = "#9a9a9a"
@@ -43,7 +48,14 @@ def loss_lines(rows: Sequence[LossRow]) -> list[str]:
             group = [row for row in rows if row.method == method and row.grouping is grouping]
             if group:
                 lines += [*aligned(table_of(group), "  "), ""]
+    if any(row.verdict == CANNOT_TELL and _seems_certain(row.change) for row in rows):
+        return [*lines, *wrapped([_WIDER_INTERVALS])]
     return lines[:-1]
+
+
+def _seems_certain(change: Estimate) -> bool:
+    """Whether a change has enough samples for a verdict, and a 95% interval without 0."""
+    return change.excludes_zero and not too_few(change)
 
 
 def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:

@@ -18,7 +18,11 @@ from holdfast.cli.shared.estimates import check_prices
 from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE, UNDECIDED
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.judge_loading import make_judging
-from holdfast.cli.shared.model_checks import warn_of_default_steering, warn_of_small_model
+from holdfast.cli.shared.model_checks import (
+    note_repeated_requests,
+    warn_of_default_steering,
+    warn_of_small_model,
+)
 from holdfast.cli.shared.model_loading import load_both, load_model
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.output import (
@@ -116,6 +120,7 @@ def run(arguments: CheckArguments) -> int:
         estimate_run(arguments, run)
         return PASSED
     results = results_of(_converse(run, plan.terms, plan.earlier))
+    note_repeated_requests(model)
     verdicts = results.check
     assert verdicts is not None  # `check` has just written them
     if plan.endpoint is not None:  # so that the next step's command names the model

@@ -15,7 +15,11 @@ from holdfast.cli.shared.dry_run import estimate_run
 from holdfast.cli.shared.estimates import check_prices
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.judge_loading import make_judging
-from holdfast.cli.shared.model_checks import warn_of_default_steering, warn_of_small_model
+from holdfast.cli.shared.model_checks import (
+    note_repeated_requests,
+    warn_of_default_steering,
+    warn_of_small_model,
+)
 from holdfast.cli.shared.model_loading import load_both, load_model
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.output import command_line, page_path, print_run, write_run_page
@@ -130,6 +134,7 @@ def run(arguments: DriftArguments) -> None:
     finished = _converse(drift_run)
     if arguments.baseline:
         drift_run.ask_baseline()
+    note_repeated_requests(drift_run.model)
     results = results_of(finished)
     print_run(results)
     write_run_page(arguments, results, plan.page)

@@ -23,7 +23,7 @@ from holdfast.cli.shared.browser import has_display, open_in_browser
 from holdfast.cli.shared.command import Arg, Command, RunFolder
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.json_output import write_run_document
-from holdfast.cli.shared.model_checks import warn_of_small_model
+from holdfast.cli.shared.model_checks import note_repeated_requests, warn_of_small_model
 from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.output import command_of, print_shortfalls
@@ -77,6 +77,7 @@ def run(arguments: TryArguments) -> None:
     first_suite = _suite_of(arguments, drafted)
     timed_run = _timed_run(arguments, first_suite, endpoint, began)
     timed_run.converse()
+    note_repeated_requests(timed_run.run.model)
     suite_files = [] if drafted is None else [Path(first_suite.spec)]
     page = _report(timed_run.run.out, suite_files)
     if not arguments.no_open and has_display():

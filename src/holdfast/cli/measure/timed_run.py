@@ -153,13 +153,20 @@ def note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float, minutes: 
     per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
     pace = pace_of(pilot.per_round * plan.rounds / per_conversation, "reply")
     note(f"{pace}: {conversations}, for about {duration(seconds)}.")
-    if plan.rounds < SUFFICIENT_ROUNDS or plan.max_new_tokens < Sampling.max_new_tokens:
-        rounds = SUFFICIENT_ROUNDS
-        tokens = Sampling.max_new_tokens
-        needed = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
+    shortened = []
+    usual = []
+    if plan.rounds < SUFFICIENT_ROUNDS:
+        shortened.append(count_of(plan.rounds, "round"))
+        usual.append(count_of(SUFFICIENT_ROUNDS, "round"))
+    if plan.max_new_tokens < Sampling.max_new_tokens:
+        shortened.append(f"replies of at most {plan.max_new_tokens} tokens")
+        usual.append(f"replies of up to {Sampling.max_new_tokens} tokens")
+    if shortened:
+        needed = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(
+            SUFFICIENT_ROUNDS, Sampling.max_new_tokens
+        )
         suggested = max(math.ceil(1.2 * needed / 60), math.floor(minutes) + 1)
         note(
-            "the time is short for this model, and so are the conversations; with --minutes"
-            f" {suggested} and another --out, they have {rounds} rounds, and"
-            f" replies of up to {tokens} tokens."
+            f"there is time for only {' and '.join(shortened)}; for {' and '.join(usual)}, give"
+            f" --minutes {suggested} and another --out."
         )

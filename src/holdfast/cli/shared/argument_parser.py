@@ -25,6 +25,8 @@ _REWORDINGS = (
 )
 _OPTION = re.compile(r"-[a-zA-Z]|--[a-zA-Z][\w-]*")
 _LEFTOVER_OPTION = re.compile(r"--?[a-zA-Z][\w-]*")  # also -model, which elsewhere may be a value
+# of an option that is suggested for a misspelt one; that of --no-adoption to --no-open is 0.67
+_MIN_SIMILARITY = 0.68
 # options of different commands that mean the same
 _SAME_MEANING = {"conversations": "budget", "budget": "conversations"}
 
@@ -116,7 +118,11 @@ class OneSentenceParser(argparse.ArgumentParser):
         name = typed.lstrip("-")
         options = self._long_options()
         alone = [action.dest for action in self._actions if not action.option_strings]
-        similar = difflib.get_close_matches(name, [*options, *alone], n=1)
+        names = [*options, *alone]
+        similar = difflib.get_close_matches(name, names, n=1, cutoff=_MIN_SIMILARITY)
+        if not similar:  # --output for --out
+            nested = [other for other in names if other.startswith(name) or name.startswith(other)]
+            similar = nested if len(nested) == 1 else []
         other_name = _SAME_MEANING.get(name)
         if other_name in options:
             hint = f"did you mean --{other_name}?"

@@ -1,4 +1,6 @@
-"""Refuses models before anything is loaded, and warns of what a model cannot show."""
+"""Refuses models before anything is loaded, and says what a model cannot show or has not answered
+at once.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from holdfast.methods import Method, spec_of
 from holdfast.models.checkpoint import find_source, require_on_hub
 from holdfast.models.model_names import engine_in, guess_endpoint, is_url
 from holdfast.models.protocol import ChatModel
+from holdfast.plurals import count_of
 
 
 def check_model_exists(model: str) -> None:
@@ -67,4 +70,13 @@ def warn_of_default_steering(model: ChatModel, steerings: Sequence[Sequence[Meth
         note(
             f"{model.name} is served with {default} by default, which this command switches off;"
             f" --method {default} measures it."
+        )
+
+
+def note_repeated_requests(model: ChatModel) -> None:
+    """Says how many requests to a server were sent again, if any."""
+    if num_repeated := getattr(model, "num_repeated", 0):
+        note(
+            f"{count_of(num_repeated, 'request')} failed and"
+            f" {'was' if num_repeated == 1 else 'were'} sent again."
         )
