@@ -121,6 +121,8 @@ def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
         text = request.json["messages"][-1]["content"]
         if text == "refuse":
             return writer.whole("429 Slow", b'{"error": "my secret"}')
+        if text == "web page":
+            return writer.whole("200 OK", b"<html>my secret", "Content-Type: text/html")
         if text == "malformed":
             writer.raw(b"my secret\r\n\r\n")
         if text in ("stall", "break off"):
@@ -132,8 +134,9 @@ def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
 
     with through(answer, suite, timeout=0.4) as (upstream, proxy):
         url = f"{proxy.url}/v1/chat/completions?key=secret"
-        for text in ("refuse", "malformed", "close"):
+        for text in ("refuse", "malformed", "close", "web page"):
             httpx2.post(url, json={"messages": user(text)})
+            proxy.settle()
         for text in ("stall", "break off"):
             with pytest.raises(httpx2.RemoteProtocolError):
                 httpx2.post(url, json={"messages": user(text)})
@@ -143,6 +146,8 @@ def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
         prefix + "answered with status 429",
         prefix + "gave an answer that is not HTTP",
         prefix + "closed the connection",
+        "The server answered a chat with status 200 and the content type 'text/html'; the client"
+        " got the answer as it came.",
         prefix + "silent for longer than --timeout in the middle of its answer",
         prefix + "closed the connection in the middle of its answer",
     ]

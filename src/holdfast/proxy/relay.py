@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -147,6 +148,7 @@ class ChatRelay:
         try:
             choices = _choices(relayed, answer)
             if isinstance(choices, WhyUnscored):
+                _log_other_content(answer)
                 return self.tally.note_reply(choices)
             replies = [relayed.chat.score(choice) for choice in choices]
         except Exception as error:
@@ -188,6 +190,17 @@ def _log_fault(what_happened: str, error: Exception) -> None:
     """Logs where an error was raised, without its message, which may quote a chat."""
     where = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error("%s (%s):\n%s", what_happened, type(error).__name__, where)
+
+
+def _log_other_content(answer: UpstreamAnswer) -> None:
+    """Logs that an answer without an error is something else than JSON or a stream of events."""
+    content_type = answer.headers.get("content-type", "")
+    if answer.status == 200 and not re.search("json|event-stream", content_type, re.I):
+        _LOG.warning(
+            "The server answered a chat with status 200 and the content type %r; the client got"
+            " the answer as it came.",
+            content_type[:80],
+        )
 
 
 def _choices(
