@@ -497,6 +497,108 @@ def test_a_rule_that_a_rollout_with_its_beginning_elsewhere_lacks_is_not_shown(t
     assert not SearchedTranscript(transcript).shows_prompts(len(transcript.path))
 
 
+# Gemini CLI in summer 2026: results of tools as messages, and contexts that are written again
+
+
+def gem(name: str, kind: str, content: Any, **fields: Any) -> dict:
+    return {"id": name, "timestamp": "2026-08-01T10:00:00Z", "type": kind, "content": content,
+            **fields}  # fmt: skip
+
+
+def returned(output: str, call: str = "c1") -> dict:
+    response = {"id": call, "name": "run_shell_command", "response": {"output": output}}
+    return {"functionResponse": response}
+
+
+def called(command: str, call: str = "c1") -> dict:
+    arguments = {"command": command}
+    return {"functionCall": {"id": call, "name": "run_shell_command", "args": arguments}}
+
+
+def recorded(command: str, result: Any, call: str = "c1") -> dict:
+    return {"id": call, "name": "run_shell_command", "args": {"command": command},
+            "status": "success", "timestamp": "t", "result": result}  # fmt: skip
+
+
+def in_context(*messages: dict) -> dict:
+    return {"$set": {"messages": [*messages], "lastUpdated": "t"}}
+
+
+GHEAD = {"sessionId": "g1", "projectHash": "h", "startTime": "t", "kind": "main"}
+GU, GA = gem("1", "user", [{"text": "Hi"}]), gem("4", "gemini", "A.")
+GU2, GA2 = gem("5", "user", [{"text": "More?"}]), gem("6", "gemini", "B.")
+GCALL = gem("2", "gemini", "", toolCalls=[recorded("ls", [returned("a.py")])])
+GRESULT = gem("3", "user", [returned("a.py")])
+BOTH = [returned("a.py"), returned("b.py", "c2")]
+AGAIN = [  # the messages before, with other ids, and results that were shortened
+    gem("11", "user", [{"text": "Hi"}]), gem("12", "gemini", [called("ls")]),
+    gem("13", "user", [returned("<tool_output_masked>")]), gem("14", "gemini", [{"text": "A."}]),
+]  # fmt: skip
+
+test_sessions_of_gemini_cli_in_summer_2026 = variations(
+    Variation("a result that is a message too", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA)}, ONE, calls=["ls"], results=["a.py"]),
+    Variation("a result that only a message has", {"s.jsonl": lines(
+        GHEAD, GU, gem("2", "gemini", [called("ls")]), GRESULT, GA)},
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("calls at once, each with the results of all", {"s.jsonl": lines(
+        GHEAD, GU, gem("2", "gemini", [called("ls"), called("pwd", "c2")], toolCalls=[
+            recorded("ls", BOTH), recorded("pwd", BOTH, "c2")]), gem("3", "user", BOTH), GA)},
+        ONE, calls=["ls", "pwd"], results=["a.py", "b.py"]),
+    Variation("a picture that a tool returned", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, gem("8", "info", [{"inlineData": {"mimeType": "image/png"}}]), GA)},
+        ONE, problem="1 of the type 'inlineData'"),
+    Variation("a picture within a result", {"s.jsonl": lines(
+        GHEAD, GU, gem("2", "gemini", "", toolCalls=[recorded("ls", [{"functionResponse": {
+            "id": "c1", "response": {"output": "x"}, "parts": [{"inlineData": {}}]}}])]), GA)},
+        ONE, results=["x"], problem="1 of the type 'inlineData'"),
+    Variation("what the program wrote as the user", {"s.jsonl": lines(
+        GHEAD, gem("7", "user", [{"text":
+            "Here is the user's editor context as a JSON object. This is for your information"}]),
+        GU, gem("8", "user", [{"text": "I ran the following shell command:\n```sh\nls\n```"}]),
+        gem("9", "user", [{"text": "System: Potential loop detected. Details: x"}]), GA)}, ONE),
+    Variation("results that were shortened, with every message again", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA, *AGAIN, in_context(*AGAIN), GU2, GA2)},
+        TWO, calls=["ls"], results=["a.py"]),
+    Variation("a rewind to a message that was written again", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA, GU2, gem("7", "gemini", "No."), *AGAIN,
+        gem("15", "user", [{"text": "More?"}]), gem("16", "gemini", [{"text": "No."}]),
+        in_context(*AGAIN, gem("15", "user", [{"text": "More?"}]),
+                   gem("16", "gemini", [{"text": "No."}])),
+        {"$rewindTo": "15"}, gem("20", "user", "More?"), GA2)},
+        TWO, calls=["ls"], results=["a.py"], problem="are left out"),
+    Variation("a turn that was aborted after a compression", {"s.jsonl": lines(
+        GHEAD, GU, GA, in_context(gem("21", "user", "So far."), gem("22", "gemini", "Got it.")),
+        gem("23", "user", "Stop"), gem("24", "gemini", "No."),
+        in_context(gem("21", "user", "So far."), gem("22", "gemini", "Got it.")), GU2, GA2)},
+        TWO, problem="2 messages are left out"),
+    Variation("a question that was aborted before there was a reply", {"s.jsonl": lines(
+        GHEAD, GU, GA, gem("23", "user", "Stop"), in_context(GU, GA), GU2, GA2)},
+        TWO, problem="1 message is left out"),
+    Variation("a resumed session, whose results get messages of their own", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA, {"$set": {"sessionId": "g1"}}, in_context(
+            gem("0", "user", [{"text": "<session_context>x</session_context>"}]), GU,
+            {**GCALL, "content": [called("ls")]}, gem("2_response", "user", [returned("a.py")]),
+            GA), GU2, GA2)},
+        TWO, calls=["ls"], results=["a.py"], seen=["<session_context>x</session_context>"]),
+    Variation("two compressions", {"s.jsonl": lines(
+        GHEAD, GU, GA, in_context(gem("21", "user", "One."), gem("22", "gemini", "Got it.")),
+        GU2, GA2, in_context(gem("31", "user", "Two."), gem("32", "gemini", "Got it.")))}, TWO),
+)  # fmt: skip
+
+
+def test_a_result_that_gemini_cli_shortened_left_the_context(tmp_path):
+    log = lines(GHEAD, GU, GCALL, GRESULT, GA, *AGAIN, in_context(*AGAIN), GU2, GA2)
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == ["Hi", "A.", "More?"]
+
+
+def test_the_context_of_gemini_cli_after_an_aborted_turn_is_the_compression(tmp_path):
+    summary = in_context(gem("21", "user", "So far."), gem("22", "gemini", "Got it."))
+    log = lines(GHEAD, GU, GA, summary, gem("23", "user", "Stop"), gem("24", "gemini", "No."),
+                summary, GU2, GA2)  # fmt: skip
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == ["So far.\nGot it.", "More?"]
+
+
 # Claude Code from 2.1.230 on: what the model saw of an attachment
 
 
