@@ -788,6 +788,28 @@ test_exports_of_opencode_2 = variations(
     Variation("a message of an unknown type", exported(OU, second("hologram", 3), OA), ONE,
         problem="unknown type 'hologram'"),
     Variation("a subagent", exported(OU, OA, parentID="ses_0"), ONE, subagents=1),
+    Variation("a call that a permission refused", exported(OU, reply(2, tool("error", error={
+        "type": "permission.rejected", "message": "Permission denied: bash"}), text("A."))),
+        ONE, calls=[], results=["Permission denied: bash"]),
+    Variation("a call that failed, with what it had written", exported(OU, reply(2, tool(
+        "error", error={"type": "tool.execution", "message": "no"}, content=[text("a.py")]),
+        text("A."))), ONE, calls=["ls"], results=["no\na.py"]),
+    Variation("a picture in a result", exported(OU, reply(2, tool("completed", content=[
+        text("a.png"), {"type": "file", "uri": "data:", "mime": "image/png"}]), text("A."))),
+        ONE, results=["a.png"], problem="1 of the type 'image/png'"),
+    Variation("a result that is a value", exported(OU, reply(2, tool(
+        "completed", content=[], structured={"files": ["a.py"]}), text("A."))),
+        ONE, results=['{"files": ["a.py"]}']),
+    Variation("a folder that the user attached", exported({**OU, "files": [
+        {**FILE, "mime": "application/x-directory"}]}, OA), ONE, seen=["price"]),
+    Variation("a picture in a result of version 1", {"o.json": {"info": {"id": "s"}, "messages": [
+        {"info": {"id": "m1", "role": "user"}, "parts": [text("Hi")]},
+        {"info": {"id": "m2", "role": "assistant"}, "parts": [
+            {"type": "tool", "tool": "read", "callID": "c1", "state": {
+                "status": "completed", "input": {"filePath": "a.png"}, "output": "Read.",
+                "attachments": [{"type": "file", "mime": "image/png", "url": "data:"}]}},
+            text("A.")]}]}},
+        ONE, results=["Read."], problem="1 of the type 'image/png'"),
 )  # fmt: skip
 
 
