@@ -620,6 +620,62 @@ def with_attachment(rendered: Any = None, **attachment: Any) -> dict:
         claude_says("assistant", "a1", "x1", "A."))}  # fmt: skip
 
 
+LONG = claude("user", "r1", "c1", message={"role": "user", "content": [
+    {"type": "tool_result", "tool_use_id": "t1", "content": "Use pnpm."}]})  # fmt: skip
+CALL = claude("assistant", "c1", "u1", message={"role": "assistant", "content": [
+    {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}]})  # fmt: skip
+CU1, CA1 = claude_says("user", "u1", None, "Hi"), claude_says("assistant", "a1", "r1", "A.")
+CU2, CA2 = claude_says("user", "u2", "a1", "More?"), claude_says("assistant", "a2", "u2", "B.")
+
+
+def collapsed(first: str, last: str) -> dict:
+    return {"type": "marble-origami-commit", "sessionId": "s1", "collapseId": "1",
+            "summaryUuid": "x", "summaryContent": "<collapsed>So far.</collapsed>",
+            "summary": "So far.", "firstArchivedUuid": first, "lastArchivedUuid": last}  # fmt: skip
+
+
+test_sessions_of_claude_code_in_autumn_2026 = variations(
+    Variation("lines outside the dialog", {"s.jsonl": lines(
+        CU1, CALL, LONG, CA1,
+        {"type": "continued-in", "sessionId": "s1", "successor": "s2"},
+        {"type": "history-suppression", "sessionId": "s1"}, {"type": "observer-ref"},
+        {"type": "ended-by-model", "sessionId": "s1"}, {"type": "marble-origami-reset"})},
+        ONE, calls=["ls"], results=["Use pnpm."]),
+    Variation("a result of which the model sees an excerpt", {"s.jsonl": lines(
+        CU1, CALL, LONG, {"type": "content-replacement", "sessionId": "s1", "replacements": [
+            {"kind": "tool-result", "toolUseId": "t1", "replacement": "<persisted-output>"}]},
+        CA1, CU2, CA2)}, TWO, calls=["ls"], results=["Use pnpm."]),
+    Variation("messages that a summary replaced", {"s.jsonl": lines(
+        CU1, CALL, LONG, CA1, collapsed("c1", "r1"), CU2, CA2)}, TWO, calls=["ls"]),
+    Variation("messages that were removed", {"s.jsonl": lines(
+        CU1, CALL, LONG, CA1, claude("system", "b1", "a1", subtype="snip_boundary",
+                                     snipMetadata={"removedUuids": ["c1", "r1"]}),
+        {**CU2, "parentUuid": "b1"}, CA2)}, TWO, calls=["ls"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "texts"),
+    [
+        ({"type": "content-replacement", "sessionId": "s1",
+          "replacements": [{"kind": "tool-result", "toolUseId": "t1"}]}, ["Hi", "A.", "More?"]),
+        (collapsed("c1", "r1"), ["Hi", "A.", "<collapsed>So far.</collapsed>", "More?"]),
+        ({"type": "mode", "sessionId": "s1"}, ["Hi", "Use pnpm.", "A.", "More?"]),
+    ],
+    ids=["an excerpt", "a summary of some messages", "no change"],
+)  # fmt: skip
+def test_lines_of_claude_code_outside_the_tree_change_the_context(change, texts, tmp_path):
+    log = lines(CU1, CALL, LONG, CA1, change, CU2, CA2)
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == texts
+
+
+def test_messages_that_claude_code_removed_left_the_context(tmp_path):
+    boundary = claude("system", "b1", "a1", subtype="snip_boundary",
+                      snipMetadata={"removedUuids": ["u1", "c1", "r1"]})  # fmt: skip
+    log = lines(CU1, CALL, LONG, CA1, boundary, {**CU2, "parentUuid": "b1"}, CA2)
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == ["A.", "More?"]
+
+
 def test_calls_and_results_of_claude_code_without_ids_do_not_belong_together(tmp_path):
     call = {"type": "tool_use", "name": "Bash", "input": {}}
     result = {"type": "tool_result", "content": "elsewhere"}
