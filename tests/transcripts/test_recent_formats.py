@@ -775,6 +775,84 @@ def test_what_roo_code_hid_left_the_context_once_as_many_messages_had_followed(
     assert context_before_last_reply(tmp_path, name, TRUNCATED[:count]) == texts
 
 
+# Cline's sessions in summer 2026
+
+
+def of_cline(role: str, *parts: Any, **fields: Any) -> dict:
+    content = [text(part) if isinstance(part, str) else part for part in parts]
+    return {"id": "m", "role": role, "content": content, **fields}
+
+
+def cline_session(*messages: dict) -> dict:
+    return {"version": 1, "agent": "lead", "sessionId": "s1", "messages": [*messages]}
+
+
+def cline_result(content: Any, **fields: Any) -> dict:
+    return {"type": "tool_result", "tool_use_id": "t1", "content": content, **fields}
+
+
+CLINE_HI = of_cline("user", '<user_input mode="act">Hi</user_input>')
+CLINE_CALL = of_cline("assistant", {
+    "type": "tool_use", "id": "t1", "name": "run_commands", "input": {"commands": ["ls"]},
+})  # fmt: skip
+CLINE_A = of_cline("assistant", "A.")
+
+
+def after_call(result: dict) -> dict:
+    session = cline_session(CLINE_HI, CLINE_CALL, of_cline("user", result), CLINE_A)
+    return {"s.messages.json": session}
+
+
+test_sessions_of_cline_in_summer_2026 = variations(
+    Variation("results of operations", after_call(cline_result([
+        {"query": "ls", "result": "a.py", "success": True, "duration": 3},
+        {"query": "cat b", "result": "", "error": "no b", "success": False}])),
+        ONE, results=["a.py\nno b"]),
+    Variation("a picture in the result of an operation", after_call(cline_result([
+        {"query": "a.png", "success": True, "result": [text("a.png"), {
+            "type": "image", "data": "AA==", "mediaType": "image/png"}]}])),
+        ONE, results=["a.png"], problem="1 of the type 'image'"),
+    Variation("a file that the user attached", {"s.messages.json": cline_session(
+        of_cline("user", '<user_input mode="act">Hi</user_input>', {
+            "type": "file", "path": "/x/a.py", "content": "price"}), CLINE_A)},
+        ONE, seen=['<file_content path="/x/a.py">\nprice\n</file_content>']),
+    Variation("a call that the user refused", after_call(cline_result(
+        json.dumps({"error": 'Tool "run_commands" was denied by user'}), is_error=True)),
+        ONE, calls=[]),
+    Variation("a call that failed", after_call(cline_result(
+        json.dumps({"error": "exit code 1"}), is_error=True)), ONE, calls=["['ls'] ls"]),
+    Variation("what was done since, which a compaction added", {"s.messages.json": cline_session(
+        of_cline("user", '<user_input mode="act">Hi</user_input>',
+                 "<SYSTEM_NOTICE>\nEarlier context was compacted.</SYSTEM_NOTICE>",
+                 metadata={"kind": "compaction", "displayRole": "system"}), CLINE_A)},
+        ONE, seen=["<SYSTEM_NOTICE>\nEarlier context was compacted.</SYSTEM_NOTICE>"]),
+    Variation("what Cline put there", {"s.messages.json": cline_session(
+        CLINE_HI, CLINE_A,
+        of_cline("user", "Go on.", metadata={"kind": "completion_reminder"}),
+        of_cline("user", "price", metadata={"displayRole": "system", "userRunSpan": 0}),
+        of_cline("assistant", "B."))}, [[("Hi", "A.\n\nB.")]], seen=["Go on.", "price"]),
+    Variation("a summary", {"s.messages.json": cline_session(
+        of_cline("user", "Context summary:\n\nSo far.", metadata={
+            "kind": "compaction_summary", "displayRole": "system"}),
+        CLINE_HI, CLINE_A)}, ONE, seen=[]),
+)  # fmt: skip
+
+
+def test_the_files_beside_a_session_of_cline_are_no_dialogs(tmp_path):
+    session = cline_session(CLINE_HI, CLINE_A)
+    compacted = {"version": 1, "source_message_count": 2, "messages": session["messages"]}
+    manifest = {"version": 1, "session_id": "s1", "status": "completed", "prompt": "Hi"}
+    for name, value in {"messages": session, "compaction": compacted}.items():
+        (tmp_path / f"s1.{name}.json").write_text(json.dumps(value))
+    (tmp_path / "s1.json").write_text(json.dumps(manifest))
+    logs = read_logs([tmp_path])
+    assert [dialog.source.rpartition("/")[2] for dialog in logs.dialogs] == [
+        "s1.messages.json, entry 1"
+    ]
+    (problem,) = logs.problems
+    assert "s1.compaction.json is the compacted context" in problem
+
+
 # opencode 2
 
 
