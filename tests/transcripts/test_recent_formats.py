@@ -853,6 +853,58 @@ def test_the_files_beside_a_session_of_cline_are_no_dialogs(tmp_path):
     assert "s1.compaction.json is the compacted context" in problem
 
 
+# Goose in 2026: results for two readers, and summaries of old calls
+
+
+def of_goose(role: str, *parts: Any, user: bool = True, agent: bool = True) -> dict:
+    content = [text(part) if isinstance(part, str) else part for part in parts]
+    return {"id": None, "role": role, "created": 1760000000, "content": content,
+            "metadata": {"userVisible": user, "agentVisible": agent}}  # fmt: skip
+
+
+def goose_call(agent: bool = True) -> dict:
+    value = {"name": "developer__shell", "arguments": {"command": "ls"}}
+    call = {"type": "toolRequest", "id": "c1", "toolCall": {"status": "success", "value": value}}
+    return of_goose("assistant", call, agent=agent)
+
+
+def goose_result(*content: dict, agent: bool = True) -> dict:
+    result = {"status": "success", "value": {"content": [*content], "isError": False}}
+    return of_goose("user", {"type": "toolResponse", "id": "c1", "toolResult": result}, agent=agent)
+
+
+GOOSE_HI, GOOSE_A = of_goose("user", "Hi"), of_goose("assistant", "A.")
+GOOSE_SUMMARY = of_goose("user", "A call to developer__shell listed a.py.", user=False)
+
+test_sessions_of_goose_in_2026 = variations(
+    Variation("a result for the model and the same for the user", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(), goose_result(
+            {**text("a.py"), "annotations": {"audience": ["assistant"]}},
+            {**text("a.py"), "annotations": {"audience": ["user"], "priority": 0.0}}), GOOSE_A)},
+        ONE, results=["a.py"]),
+    Variation("an embedded resource", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(), goose_result({"type": "resource", "resource": {
+            "uri": "file:///a", "mimeType": "text/plain", "text": "x = 1"}}), GOOSE_A)},
+        ONE, results=["x = 1"]),
+    Variation("a resource without text", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(), goose_result(text("x"), {"type": "resource", "resource": {
+            "uri": "file:///a", "blob": "AA=="}}), GOOSE_A)},
+        ONE, results=["x"], problem="1 of the type 'resource'"),
+    Variation("the summary of an old call", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(agent=False), goose_result(text("a.py"), agent=False), GOOSE_A,
+        GOOSE_SUMMARY, of_goose("user", "More?"), of_goose("assistant", "B."))},
+        TWO, calls=["ls"], results=["a.py"], seen=["A call to developer__shell listed a.py."]),
+)  # fmt: skip
+
+
+def test_the_result_of_a_call_that_goose_summarised_left_the_context(tmp_path):
+    log = lines(GOOSE_HI, goose_call(agent=False), goose_result(text("a.py"), agent=False), GOOSE_A,
+                GOOSE_SUMMARY, of_goose("user", "More?"), of_goose("assistant", "B."))  # fmt: skip
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == [
+        "Hi", "A.", "A call to developer__shell listed a.py.", "More?",
+    ]  # fmt: skip
+
+
 # opencode 2
 
 
