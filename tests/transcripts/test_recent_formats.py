@@ -905,6 +905,57 @@ def test_the_result_of_a_call_that_goose_summarised_left_the_context(tmp_path):
     ]  # fmt: skip
 
 
+# Copilot CLI in summer 2026
+
+
+def of_copilot(kind: str, number: int, **data: Any) -> dict:
+    return {"type": kind, "data": data, "id": f"e{number}", "timestamp": "t",
+            "parentId": f"e{number - 1}"}  # fmt: skip
+
+
+def copilot_result(**result: Any) -> dict:
+    return of_copilot(
+        "tool.execution_complete", 4, toolCallId="c1", success=True,
+        result={"content": "a.py", **result},
+    )  # fmt: skip
+
+
+COPILOT = of_copilot("session.start", 1, sessionId="s1", version=1)
+COPILOT_HI = of_copilot("user.message", 2, content="Hi")
+COPILOT_CALL = of_copilot("assistant.message", 3, messageId="m1", content="", toolRequests=[
+    {"toolCallId": "c1", "name": "bash", "arguments": {"command": "ls"}}])  # fmt: skip
+COPILOT_A = of_copilot("assistant.message", 5, messageId="m2", content="A.")
+
+test_sessions_of_copilot_cli_in_summer_2026 = variations(
+    Variation("the exit code of a command", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, COPILOT_CALL, copilot_result(contents=[
+            {"type": "terminal", "text": "a.py"},
+            {"type": "shell_exit", "shellId": "1", "exitCode": 0}]), COPILOT_A)},
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("a picture for the model", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, COPILOT_CALL, copilot_result(binaryResultsForLlm=[
+            {"type": "image", "mimeType": "image/png", "data": "AA=="}]), COPILOT_A)},
+        ONE, results=["a.py"], problem="1 of the type 'image/png'"),
+    Variation("a selection and an issue that the user attached", {"events.jsonl": lines(
+        COPILOT, of_copilot("user.message", 2, content="Hi", attachments=[
+            {"type": "file", "path": "/x/a.py", "displayName": "a.py"},
+            {"type": "selection", "filePath": "/x/a.py", "displayName": "a.py", "text": "price"},
+            {"type": "github_reference", "number": 1, "title": "x", "url": "u"}]), COPILOT_A)},
+        ONE, seen=["price"], problem="1 of the type 'github_reference'"),
+    Variation("a search by the provider", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, of_copilot("assistant.message", 5, messageId="m2", content="A.",
+            serverTools={"provider": "openai", "items": [
+                {"type": "web_search_call", "id": "w1",
+                 "action": {"type": "search", "query": "x"}}]}))},
+        ONE, calls=["search x"]),
+    Variation("a context that was cleared", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, COPILOT_A,
+        of_copilot("session.context_cleared", 6, messagesCleared=2, initialMessage="price"),
+        of_copilot("user.message", 7, content="More?"),
+        of_copilot("assistant.message", 8, messageId="m3", content="B."))}, TWO, seen=[]),
+)  # fmt: skip
+
+
 # opencode 2
 
 
