@@ -1236,12 +1236,14 @@ test_other_changes = variations(
 )  # fmt: skip
 
 
-def otel_span(inputs: Any, outputs: Any) -> dict:
+def otel_span(
+    inputs: Any, outputs: Any, operation: str = "chat", span: str = "0x2", **more: Any
+) -> dict:
     messages = {"gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
-    attributes = {"gen_ai.operation.name": "chat"}
+    attributes = {"gen_ai.operation.name": operation}
     attributes |= {name: json.dumps(value) for name, value in messages.items()}
-    return {"name": "chat m", "context": {"trace_id": "0x1", "span_id": "0x2"},
-            "attributes": attributes}  # fmt: skip
+    return {"name": "chat m", "context": {"trace_id": "0x1", "span_id": span},
+            "attributes": {**attributes, **more}}  # fmt: skip
 
 
 def part(kind: str, content: str) -> dict:
@@ -1273,6 +1275,33 @@ test_parts_of_opentelemetry_and_gemini = variations(
         "the arguments of such a tool as they are",
         {"o.jsonl": lines(otel_span([ASKED], [server_call(query="ls")]))},
         ONE, calls=["ls"], results=["y"],
+    ),
+    Variation(
+        "alternatives whose reasons are in an attribute",
+        {"o.jsonl": lines(otel_span(
+            [ASKED], [{"role": "assistant", "parts": [part("text", words)]} for words in "AB"],
+            **{"gen_ai.response.finish_reasons": ["stop", "length"],
+               "gen_ai.request.choice.count": 2}))},
+        [[("Hi", "A")]],
+    ),
+    Variation(
+        "a run of an agent whose calls were not recorded",
+        {"o.jsonl": lines(otel_span([ASKED], [ANSWERED], "invoke_agent"))},
+        ONE,
+    ),
+    Variation(
+        "a run of an agent and its call",
+        {"o.jsonl": lines(
+            otel_span([ASKED], [{**ANSWERED, "parts": [part("text", "A.")]}]),
+            otel_span([ASKED], [ANSWERED], "invoke_agent", "0x3"))},
+        ONE,
+    ),
+    Variation(
+        "a run of an agent without messages",
+        {"o.jsonl": lines(otel_span([ASKED], [ANSWERED]), {
+            "context": {"trace_id": "0x1", "span_id": "0x3"},
+            "attributes": {"gen_ai.operation.name": "invoke_agent"}})},
+        ONE,
     ),
     Variation(
         "messages in an object with its version",
