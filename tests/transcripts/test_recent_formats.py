@@ -1259,6 +1259,38 @@ def server_call(**fields: Any) -> dict:
             "finish_reason": "stop"}  # fmt: skip
 
 
+def inference_span(**attributes: Any) -> dict:
+    return {"span_kind": "LLM", "context": {"trace_id": "1", "span_id": "2"},
+            "attributes": {"openinference.span.kind": "LLM", **attributes}}  # fmt: skip
+
+
+def tool_call_of(call: str, command: str) -> dict:
+    arguments = json.dumps({"command": command})
+    function = {"name": "bash", "arguments": arguments}
+    return {"tool_call": {"id": call, "function": function}}
+
+
+FIRST_CALL, SECOND_CALL = tool_call_of("c1", "ls"), tool_call_of("c2", "pwd")
+USER_HI = [{"message.role": "user", "message.content": "Hi"}]
+
+test_spans_of_openinference_in_summer_2026 = variations(
+    Variation("a reply that ended at the limit", {"s.jsonl": lines(inference_span(**{
+        "llm.input_messages": USER_HI, "llm.finish_reason": "length",
+        "llm.output_messages": [{"message.role": "assistant", "message.content": "A."}]}))},
+        ONE, is_cut=True),
+    Variation("a completion", {"s.jsonl": lines(inference_span(**{
+        "llm.prompts.0.prompt.text": "Hi", "llm.choices.0.completion.text": "A.",
+        "llm.choices.1.completion.text": "B."}))}, ONE),
+    Variation("calls of which one is among the texts", {"s.jsonl": lines(inference_span(**{
+        "llm.input_messages": USER_HI, "llm.output_messages": [{"message": {
+            "role": "assistant", "tool_calls": [FIRST_CALL, SECOND_CALL], "contents": [
+                {"message_content": {"type": "reasoning", "text": "price"}},
+                {"message_content": {"type": "text", "text": "A."}},
+                {"message_content": {"type": "tool_use"}, **FIRST_CALL}]}}]}))},
+        ONE, calls=["ls", "pwd"]),
+)  # fmt: skip
+
+
 ASKED = {"role": "user", "parts": [part("text", "Hi")]}
 ANSWERED = {"role": "assistant", "parts": [part("text", "A.")], "finish_reason": "stop"}
 COMPACTED = {"role": "user", "parts": [part("compaction", "We spoke of Rome."), *ASKED["parts"]]}
