@@ -606,7 +606,7 @@ test_rollouts_of_codex = variations(
     Variation("a message of another agent", {"r.jsonl": lines(
         META, CU, item(type="agent_message", author="b", recipient="a", content=[
             {"type": "input_text", "text": "Done."}, {"type": "encrypted_content"}]), CA)}, ONE,
-        seen=["Done."]),
+        seen=["Done."], problem="1 of the type 'encrypted_content'"),
     Variation("reasoning in the rollouts of 2025", {"r.jsonl": lines(
         {"id": "x", "timestamp": "t", "instructions": None}, CU["payload"],
         {"type": "reasoning", "id": "rs", "summary": [], "content": None}, CA["payload"])}, ONE),

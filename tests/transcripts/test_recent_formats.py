@@ -14,6 +14,8 @@ from log_variations import HI, ONE, TWO, A, Variation, check, file_text, lines, 
 
 from holdfast.logs import read_logs
 from holdfast.logs.context import Contexts
+from holdfast.logs.rule_sightings import SearchedTranscript
+from holdfast.transcripts import read_transcripts
 
 
 def context_before_last_reply(folder: Path, name: str, content: Any) -> list[str]:
@@ -373,6 +375,230 @@ test_subagents_of_codex = variations(
 )  # fmt: skip
 
 
+# Codex in autumn 2026: what lines have beside the dialog, rewinds, and histories in several files
+
+
+def to_agent(**fields: Any) -> dict:
+    return {"author": "/root/a", "recipient": "/root", "other_recipients": [], **fields}
+
+
+def rewind(count: int) -> dict:
+    return line("event_msg", type="thread_rolled_back", num_turns=count)
+
+
+REPORT = to_agent(content="Counted.", trigger_turn=True)
+CONTINUED = line(
+    "session_meta", id="x1", base_instructions={"text": "Be brief."}, history_mode="paginated",
+    history_base={"thread_id": "x0", "end_ordinal_exclusive": 9, "end_byte_offset": 90},
+)  # fmt: skip
+UNAVAILABLE = "The content is unavailable."
+
+test_rollouts_of_autumn_2026 = variations(
+    Variation(
+        "lines and items that the model does not see",
+        rollout(
+            META, ASKS,
+            line("retained_context", type="verified_answer", turn_id="t", call_id="c",
+                 questions=[{"question": "Ship?", "answer": "No."}]),
+            line("response_item", type="configuration_update", reasoning={"effort": "high"}),
+            line("response_item", type="additional_tools", role="developer", tools=[]),
+            ANSWERS,
+        ),
+        ONE,
+        seen=[],
+    ),
+    Variation(
+        "what another agent wrote, as JSON in the assistant's place",
+        rollout(META, ASKS, ANSWERS, says("assistant", json.dumps(REPORT)),
+                says("assistant", "B.")),
+        [[("Hi", "A.\n\nB.")]],
+        seen=["Counted."],
+    ),
+    Variation(
+        "JSON that the assistant wrote",
+        rollout(META, ASKS, says("assistant", '{"author": "Ann"}')),
+        [[("Hi", '{"author": "Ann"}')]],
+        seen=[],
+    ),
+    Variation(
+        "an encrypted message to another agent",
+        rollout(META, ASKS, line("inter_agent_communication",
+                                 **to_agent(content="", encrypted_content="x")), ANSWERS),
+        ONE,
+        problem="1 of the type 'encrypted_content'",
+    ),
+    Variation(
+        "a message that a script delivered",
+        rollout(META, ASKS, {
+            **says("assistant", "A."),
+            "metadata": {"delivered_assistant_message": "codex:code-mode-delivery:v1:complete"}}),
+        ONE,
+    ),
+    Variation(
+        "a long message that a script delivered, of which the beginning is logged",
+        rollout(META, ASKS, {
+            **says("assistant", UNAVAILABLE), "metadata": {
+                "delivered_assistant_message": "codex:code-mode-delivery:v1:incomplete:A."}}),
+        ONE,
+    ),
+    Variation(
+        "one of two messages that follow each other is taken back",
+        rollout(META, ASKS, ANSWERS, says("user", "More?"), says("user", "Stop"), rewind(1),
+                says("assistant", "B.")),
+        TWO,
+        problem="were rewound",
+    ),
+    Variation(
+        "what an agent's message began is taken back",
+        rollout(META, ASKS, ANSWERS, line("response_item", type="agent_message", **to_agent(
+            content=[{"type": "input_text", "text": "Counted."}])), says("assistant", "No."),
+            rewind(1), says("user", "More?"), says("assistant", "B.")),
+        TWO,
+        seen=[],
+        problem="were rewound",
+    ),
+    Variation(
+        "a turn is taken back together with the compaction in it",
+        rollout(META, ASKS, ANSWERS, says("user", "Fix it"), says("assistant", "No."),
+                line("compacted", message="Short."), says("assistant", "Never."), rewind(1),
+                says("user", "More?"), says("assistant", "B.")),
+        TWO,
+        problem="were rewound",
+    ),
+    Variation(
+        "a beginning in another file",
+        rollout(CONTINUED, says("user", "More?"), says("assistant", "B.")),
+        [[("More?", "B.")]],
+        system="Be brief.",
+        problem="its beginning is in the rollout x0",
+    ),
+    Variation(
+        "a session that Codex started",
+        rollout(line("session_meta", id="x3", source={"internal": "guardian"}), ASKS, ANSWERS),
+        ONE,
+        subagents=1,
+    ),
+    Variation(
+        "a picture and a recording",
+        rollout(META, line("response_item", type="message", role="user", content=[
+            {"type": "input_text", "text": "Hi"}, {"type": "input_image", "file_id": "f1"},
+            {"type": "input_audio", "audio_url": "data:"}]), ANSWERS),
+        ONE,
+        problem="1 of the type 'input_audio', 1 of the type 'input_image'",
+    ),
+)  # fmt: skip
+
+
+def test_a_rule_that_a_rollout_with_its_beginning_elsewhere_lacks_is_not_shown(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text(file_text(lines(CONTINUED, says("user", "Hi"), says("assistant", "Oui."))))
+    (transcript,) = [t for file in read_transcripts([path]) for t in file.transcripts]
+    assert transcript.lacks_beginning
+    assert not SearchedTranscript(transcript).shows_prompts(len(transcript.path))
+
+
+# Gemini CLI in summer 2026: results of tools as messages, and contexts that are written again
+
+
+def gem(name: str, kind: str, content: Any, **fields: Any) -> dict:
+    return {"id": name, "timestamp": "2026-08-01T10:00:00Z", "type": kind, "content": content,
+            **fields}  # fmt: skip
+
+
+def returned(output: str, call: str = "c1") -> dict:
+    response = {"id": call, "name": "run_shell_command", "response": {"output": output}}
+    return {"functionResponse": response}
+
+
+def called(command: str, call: str = "c1") -> dict:
+    arguments = {"command": command}
+    return {"functionCall": {"id": call, "name": "run_shell_command", "args": arguments}}
+
+
+def recorded(command: str, result: Any, call: str = "c1") -> dict:
+    return {"id": call, "name": "run_shell_command", "args": {"command": command},
+            "status": "success", "timestamp": "t", "result": result}  # fmt: skip
+
+
+def in_context(*messages: dict) -> dict:
+    return {"$set": {"messages": [*messages], "lastUpdated": "t"}}
+
+
+GHEAD = {"sessionId": "g1", "projectHash": "h", "startTime": "t", "kind": "main"}
+GU, GA = gem("1", "user", [{"text": "Hi"}]), gem("4", "gemini", "A.")
+GU2, GA2 = gem("5", "user", [{"text": "More?"}]), gem("6", "gemini", "B.")
+GCALL = gem("2", "gemini", "", toolCalls=[recorded("ls", [returned("a.py")])])
+GRESULT = gem("3", "user", [returned("a.py")])
+BOTH = [returned("a.py"), returned("b.py", "c2")]
+AGAIN = [  # the messages before, with other ids, and results that were shortened
+    gem("11", "user", [{"text": "Hi"}]), gem("12", "gemini", [called("ls")]),
+    gem("13", "user", [returned("<tool_output_masked>")]), gem("14", "gemini", [{"text": "A."}]),
+]  # fmt: skip
+
+test_sessions_of_gemini_cli_in_summer_2026 = variations(
+    Variation("a result that is a message too", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA)}, ONE, calls=["ls"], results=["a.py"]),
+    Variation("a result that only a message has", {"s.jsonl": lines(
+        GHEAD, GU, gem("2", "gemini", [called("ls")]), GRESULT, GA)},
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("calls at once, each with the results of all", {"s.jsonl": lines(
+        GHEAD, GU, gem("2", "gemini", [called("ls"), called("pwd", "c2")], toolCalls=[
+            recorded("ls", BOTH), recorded("pwd", BOTH, "c2")]), gem("3", "user", BOTH), GA)},
+        ONE, calls=["ls", "pwd"], results=["a.py", "b.py"]),
+    Variation("a picture that a tool returned", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, gem("8", "info", [{"inlineData": {"mimeType": "image/png"}}]), GA)},
+        ONE, problem="1 of the type 'inlineData'"),
+    Variation("a picture within a result", {"s.jsonl": lines(
+        GHEAD, GU, gem("2", "gemini", "", toolCalls=[recorded("ls", [{"functionResponse": {
+            "id": "c1", "response": {"output": "x"}, "parts": [{"inlineData": {}}]}}])]), GA)},
+        ONE, results=["x"], problem="1 of the type 'inlineData'"),
+    Variation("what the program wrote as the user", {"s.jsonl": lines(
+        GHEAD, gem("7", "user", [{"text":
+            "Here is the user's editor context as a JSON object. This is for your information"}]),
+        GU, gem("8", "user", [{"text": "I ran the following shell command:\n```sh\nls\n```"}]),
+        gem("9", "user", [{"text": "System: Potential loop detected. Details: x"}]), GA)}, ONE),
+    Variation("results that were shortened, with every message again", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA, *AGAIN, in_context(*AGAIN), GU2, GA2)},
+        TWO, calls=["ls"], results=["a.py"]),
+    Variation("a rewind to a message that was written again", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA, GU2, gem("7", "gemini", "No."), *AGAIN,
+        gem("15", "user", [{"text": "More?"}]), gem("16", "gemini", [{"text": "No."}]),
+        in_context(*AGAIN, gem("15", "user", [{"text": "More?"}]),
+                   gem("16", "gemini", [{"text": "No."}])),
+        {"$rewindTo": "15"}, gem("20", "user", "More?"), GA2)},
+        TWO, calls=["ls"], results=["a.py"], problem="are left out"),
+    Variation("a turn that was aborted after a compression", {"s.jsonl": lines(
+        GHEAD, GU, GA, in_context(gem("21", "user", "So far."), gem("22", "gemini", "Got it.")),
+        gem("23", "user", "Stop"), gem("24", "gemini", "No."),
+        in_context(gem("21", "user", "So far."), gem("22", "gemini", "Got it.")), GU2, GA2)},
+        TWO, problem="2 messages are left out"),
+    Variation("a question that was aborted before there was a reply", {"s.jsonl": lines(
+        GHEAD, GU, GA, gem("23", "user", "Stop"), in_context(GU, GA), GU2, GA2)},
+        TWO, problem="1 message is left out"),
+    Variation("a resumed session, whose results get messages of their own", {"s.jsonl": lines(
+        GHEAD, GU, GCALL, GRESULT, GA, {"$set": {"sessionId": "g1"}}, in_context(
+            gem("0", "user", [{"text": "<session_context>x</session_context>"}]), GU,
+            {**GCALL, "content": [called("ls")]}, gem("2_response", "user", [returned("a.py")]),
+            GA), GU2, GA2)},
+        TWO, calls=["ls"], results=["a.py"], seen=["<session_context>x</session_context>"]),
+    Variation("two compressions", {"s.jsonl": lines(
+        GHEAD, GU, GA, in_context(gem("21", "user", "One."), gem("22", "gemini", "Got it.")),
+        GU2, GA2, in_context(gem("31", "user", "Two."), gem("32", "gemini", "Got it.")))}, TWO),
+)  # fmt: skip
+
+
+def test_a_result_that_gemini_cli_shortened_left_the_context(tmp_path):
+    log = lines(GHEAD, GU, GCALL, GRESULT, GA, *AGAIN, in_context(*AGAIN), GU2, GA2)
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == ["Hi", "A.", "More?"]
+
+
+def test_the_context_of_gemini_cli_after_an_aborted_turn_is_the_compression(tmp_path):
+    summary = in_context(gem("21", "user", "So far."), gem("22", "gemini", "Got it."))
+    log = lines(GHEAD, GU, GA, summary, gem("23", "user", "Stop"), gem("24", "gemini", "No."),
+                summary, GU2, GA2)  # fmt: skip
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == ["So far.\nGot it.", "More?"]
+
+
 # Claude Code from 2.1.230 on: what the model saw of an attachment
 
 
@@ -392,6 +618,62 @@ def with_attachment(rendered: Any = None, **attachment: Any) -> dict:
         claude_says("user", "u1", None, "Hi"),
         claude("attachment", "x1", "u1", attachment=attachment, **extra),
         claude_says("assistant", "a1", "x1", "A."))}  # fmt: skip
+
+
+LONG = claude("user", "r1", "c1", message={"role": "user", "content": [
+    {"type": "tool_result", "tool_use_id": "t1", "content": "Use pnpm."}]})  # fmt: skip
+CALL = claude("assistant", "c1", "u1", message={"role": "assistant", "content": [
+    {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}]})  # fmt: skip
+CU1, CA1 = claude_says("user", "u1", None, "Hi"), claude_says("assistant", "a1", "r1", "A.")
+CU2, CA2 = claude_says("user", "u2", "a1", "More?"), claude_says("assistant", "a2", "u2", "B.")
+
+
+def collapsed(first: str, last: str) -> dict:
+    return {"type": "marble-origami-commit", "sessionId": "s1", "collapseId": "1",
+            "summaryUuid": "x", "summaryContent": "<collapsed>So far.</collapsed>",
+            "summary": "So far.", "firstArchivedUuid": first, "lastArchivedUuid": last}  # fmt: skip
+
+
+test_sessions_of_claude_code_in_autumn_2026 = variations(
+    Variation("lines outside the dialog", {"s.jsonl": lines(
+        CU1, CALL, LONG, CA1,
+        {"type": "continued-in", "sessionId": "s1", "successor": "s2"},
+        {"type": "history-suppression", "sessionId": "s1"}, {"type": "observer-ref"},
+        {"type": "ended-by-model", "sessionId": "s1"}, {"type": "marble-origami-reset"})},
+        ONE, calls=["ls"], results=["Use pnpm."]),
+    Variation("a result of which the model sees an excerpt", {"s.jsonl": lines(
+        CU1, CALL, LONG, {"type": "content-replacement", "sessionId": "s1", "replacements": [
+            {"kind": "tool-result", "toolUseId": "t1", "replacement": "<persisted-output>"}]},
+        CA1, CU2, CA2)}, TWO, calls=["ls"], results=["Use pnpm."]),
+    Variation("messages that a summary replaced", {"s.jsonl": lines(
+        CU1, CALL, LONG, CA1, collapsed("c1", "r1"), CU2, CA2)}, TWO, calls=["ls"]),
+    Variation("messages that were removed", {"s.jsonl": lines(
+        CU1, CALL, LONG, CA1, claude("system", "b1", "a1", subtype="snip_boundary",
+                                     snipMetadata={"removedUuids": ["c1", "r1"]}),
+        {**CU2, "parentUuid": "b1"}, CA2)}, TWO, calls=["ls"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "texts"),
+    [
+        ({"type": "content-replacement", "sessionId": "s1",
+          "replacements": [{"kind": "tool-result", "toolUseId": "t1"}]}, ["Hi", "A.", "More?"]),
+        (collapsed("c1", "r1"), ["Hi", "A.", "<collapsed>So far.</collapsed>", "More?"]),
+        ({"type": "mode", "sessionId": "s1"}, ["Hi", "Use pnpm.", "A.", "More?"]),
+    ],
+    ids=["an excerpt", "a summary of some messages", "no change"],
+)  # fmt: skip
+def test_lines_of_claude_code_outside_the_tree_change_the_context(change, texts, tmp_path):
+    log = lines(CU1, CALL, LONG, CA1, change, CU2, CA2)
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == texts
+
+
+def test_messages_that_claude_code_removed_left_the_context(tmp_path):
+    boundary = claude("system", "b1", "a1", subtype="snip_boundary",
+                      snipMetadata={"removedUuids": ["u1", "c1", "r1"]})  # fmt: skip
+    log = lines(CU1, CALL, LONG, CA1, boundary, {**CU2, "parentUuid": "b1"}, CA2)
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == ["A.", "More?"]
 
 
 def test_calls_and_results_of_claude_code_without_ids_do_not_belong_together(tmp_path):
@@ -493,6 +775,187 @@ def test_what_roo_code_hid_left_the_context_once_as_many_messages_had_followed(
     assert context_before_last_reply(tmp_path, name, TRUNCATED[:count]) == texts
 
 
+# Cline's sessions in summer 2026
+
+
+def of_cline(role: str, *parts: Any, **fields: Any) -> dict:
+    content = [text(part) if isinstance(part, str) else part for part in parts]
+    return {"id": "m", "role": role, "content": content, **fields}
+
+
+def cline_session(*messages: dict) -> dict:
+    return {"version": 1, "agent": "lead", "sessionId": "s1", "messages": [*messages]}
+
+
+def cline_result(content: Any, **fields: Any) -> dict:
+    return {"type": "tool_result", "tool_use_id": "t1", "content": content, **fields}
+
+
+CLINE_HI = of_cline("user", '<user_input mode="act">Hi</user_input>')
+CLINE_CALL = of_cline("assistant", {
+    "type": "tool_use", "id": "t1", "name": "run_commands", "input": {"commands": ["ls"]},
+})  # fmt: skip
+CLINE_A = of_cline("assistant", "A.")
+
+
+def after_call(result: dict) -> dict:
+    session = cline_session(CLINE_HI, CLINE_CALL, of_cline("user", result), CLINE_A)
+    return {"s.messages.json": session}
+
+
+test_sessions_of_cline_in_summer_2026 = variations(
+    Variation("results of operations", after_call(cline_result([
+        {"query": "ls", "result": "a.py", "success": True, "duration": 3},
+        {"query": "cat b", "result": "", "error": "no b", "success": False}])),
+        ONE, results=["a.py\nno b"]),
+    Variation("a picture in the result of an operation", after_call(cline_result([
+        {"query": "a.png", "success": True, "result": [text("a.png"), {
+            "type": "image", "data": "AA==", "mediaType": "image/png"}]}])),
+        ONE, results=["a.png"], problem="1 of the type 'image'"),
+    Variation("a file that the user attached", {"s.messages.json": cline_session(
+        of_cline("user", '<user_input mode="act">Hi</user_input>', {
+            "type": "file", "path": "/x/a.py", "content": "price"}), CLINE_A)},
+        ONE, seen=['<file_content path="/x/a.py">\nprice\n</file_content>']),
+    Variation("a call that the user refused", after_call(cline_result(
+        json.dumps({"error": 'Tool "run_commands" was denied by user'}), is_error=True)),
+        ONE, calls=[]),
+    Variation("a call that failed", after_call(cline_result(
+        json.dumps({"error": "exit code 1"}), is_error=True)), ONE, calls=["['ls'] ls"]),
+    Variation("what was done since, which a compaction added", {"s.messages.json": cline_session(
+        of_cline("user", '<user_input mode="act">Hi</user_input>',
+                 "<SYSTEM_NOTICE>\nEarlier context was compacted.</SYSTEM_NOTICE>",
+                 metadata={"kind": "compaction", "displayRole": "system"}), CLINE_A)},
+        ONE, seen=["<SYSTEM_NOTICE>\nEarlier context was compacted.</SYSTEM_NOTICE>"]),
+    Variation("what Cline put there", {"s.messages.json": cline_session(
+        CLINE_HI, CLINE_A,
+        of_cline("user", "Go on.", metadata={"kind": "completion_reminder"}),
+        of_cline("user", "price", metadata={"displayRole": "system", "userRunSpan": 0}),
+        of_cline("assistant", "B."))}, [[("Hi", "A.\n\nB.")]], seen=["Go on.", "price"]),
+    Variation("a summary", {"s.messages.json": cline_session(
+        of_cline("user", "Context summary:\n\nSo far.", metadata={
+            "kind": "compaction_summary", "displayRole": "system"}),
+        CLINE_HI, CLINE_A)}, ONE, seen=[]),
+)  # fmt: skip
+
+
+def test_the_files_beside_a_session_of_cline_are_no_dialogs(tmp_path):
+    session = cline_session(CLINE_HI, CLINE_A)
+    compacted = {"version": 1, "source_message_count": 2, "messages": session["messages"]}
+    manifest = {"version": 1, "session_id": "s1", "status": "completed", "prompt": "Hi"}
+    for name, value in {"messages": session, "compaction": compacted}.items():
+        (tmp_path / f"s1.{name}.json").write_text(json.dumps(value))
+    (tmp_path / "s1.json").write_text(json.dumps(manifest))
+    logs = read_logs([tmp_path])
+    assert [dialog.source.rpartition("/")[2] for dialog in logs.dialogs] == [
+        "s1.messages.json, entry 1"
+    ]
+    (problem,) = logs.problems
+    assert "s1.compaction.json is the compacted context" in problem
+
+
+# Goose in 2026: results for two readers, and summaries of old calls
+
+
+def of_goose(role: str, *parts: Any, user: bool = True, agent: bool = True) -> dict:
+    content = [text(part) if isinstance(part, str) else part for part in parts]
+    return {"id": None, "role": role, "created": 1760000000, "content": content,
+            "metadata": {"userVisible": user, "agentVisible": agent}}  # fmt: skip
+
+
+def goose_call(agent: bool = True) -> dict:
+    value = {"name": "developer__shell", "arguments": {"command": "ls"}}
+    call = {"type": "toolRequest", "id": "c1", "toolCall": {"status": "success", "value": value}}
+    return of_goose("assistant", call, agent=agent)
+
+
+def goose_result(*content: dict, agent: bool = True) -> dict:
+    result = {"status": "success", "value": {"content": [*content], "isError": False}}
+    return of_goose("user", {"type": "toolResponse", "id": "c1", "toolResult": result}, agent=agent)
+
+
+GOOSE_HI, GOOSE_A = of_goose("user", "Hi"), of_goose("assistant", "A.")
+GOOSE_SUMMARY = of_goose("user", "A call to developer__shell listed a.py.", user=False)
+
+test_sessions_of_goose_in_2026 = variations(
+    Variation("a result for the model and the same for the user", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(), goose_result(
+            {**text("a.py"), "annotations": {"audience": ["assistant"]}},
+            {**text("a.py"), "annotations": {"audience": ["user"], "priority": 0.0}}), GOOSE_A)},
+        ONE, results=["a.py"]),
+    Variation("an embedded resource", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(), goose_result({"type": "resource", "resource": {
+            "uri": "file:///a", "mimeType": "text/plain", "text": "x = 1"}}), GOOSE_A)},
+        ONE, results=["x = 1"]),
+    Variation("a resource without text", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(), goose_result(text("x"), {"type": "resource", "resource": {
+            "uri": "file:///a", "blob": "AA=="}}), GOOSE_A)},
+        ONE, results=["x"], problem="1 of the type 'resource'"),
+    Variation("the summary of an old call", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(agent=False), goose_result(text("a.py"), agent=False), GOOSE_A,
+        GOOSE_SUMMARY, of_goose("user", "More?"), of_goose("assistant", "B."))},
+        TWO, calls=["ls"], results=["a.py"], seen=["A call to developer__shell listed a.py."]),
+)  # fmt: skip
+
+
+def test_the_result_of_a_call_that_goose_summarised_left_the_context(tmp_path):
+    log = lines(GOOSE_HI, goose_call(agent=False), goose_result(text("a.py"), agent=False), GOOSE_A,
+                GOOSE_SUMMARY, of_goose("user", "More?"), of_goose("assistant", "B."))  # fmt: skip
+    assert context_before_last_reply(tmp_path, "s.jsonl", log) == [
+        "Hi", "A.", "A call to developer__shell listed a.py.", "More?",
+    ]  # fmt: skip
+
+
+# Copilot CLI in summer 2026
+
+
+def of_copilot(kind: str, number: int, **data: Any) -> dict:
+    return {"type": kind, "data": data, "id": f"e{number}", "timestamp": "t",
+            "parentId": f"e{number - 1}"}  # fmt: skip
+
+
+def copilot_result(**result: Any) -> dict:
+    return of_copilot(
+        "tool.execution_complete", 4, toolCallId="c1", success=True,
+        result={"content": "a.py", **result},
+    )  # fmt: skip
+
+
+COPILOT = of_copilot("session.start", 1, sessionId="s1", version=1)
+COPILOT_HI = of_copilot("user.message", 2, content="Hi")
+COPILOT_CALL = of_copilot("assistant.message", 3, messageId="m1", content="", toolRequests=[
+    {"toolCallId": "c1", "name": "bash", "arguments": {"command": "ls"}}])  # fmt: skip
+COPILOT_A = of_copilot("assistant.message", 5, messageId="m2", content="A.")
+
+test_sessions_of_copilot_cli_in_summer_2026 = variations(
+    Variation("the exit code of a command", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, COPILOT_CALL, copilot_result(contents=[
+            {"type": "terminal", "text": "a.py"},
+            {"type": "shell_exit", "shellId": "1", "exitCode": 0}]), COPILOT_A)},
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("a picture for the model", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, COPILOT_CALL, copilot_result(binaryResultsForLlm=[
+            {"type": "image", "mimeType": "image/png", "data": "AA=="}]), COPILOT_A)},
+        ONE, results=["a.py"], problem="1 of the type 'image/png'"),
+    Variation("a selection and an issue that the user attached", {"events.jsonl": lines(
+        COPILOT, of_copilot("user.message", 2, content="Hi", attachments=[
+            {"type": "file", "path": "/x/a.py", "displayName": "a.py"},
+            {"type": "selection", "filePath": "/x/a.py", "displayName": "a.py", "text": "price"},
+            {"type": "github_reference", "number": 1, "title": "x", "url": "u"}]), COPILOT_A)},
+        ONE, seen=["price"], problem="1 of the type 'github_reference'"),
+    Variation("a search by the provider", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, of_copilot("assistant.message", 5, messageId="m2", content="A.",
+            serverTools={"provider": "openai", "items": [
+                {"type": "web_search_call", "id": "w1",
+                 "action": {"type": "search", "query": "x"}}]}))},
+        ONE, calls=["search x"]),
+    Variation("a context that was cleared", {"events.jsonl": lines(
+        COPILOT, COPILOT_HI, COPILOT_A,
+        of_copilot("session.context_cleared", 6, messagesCleared=2, initialMessage="price"),
+        of_copilot("user.message", 7, content="More?"),
+        of_copilot("assistant.message", 8, messageId="m3", content="B."))}, TWO, seen=[]),
+)  # fmt: skip
+
+
 # opencode 2
 
 
@@ -562,6 +1025,28 @@ test_exports_of_opencode_2 = variations(
     Variation("a message of an unknown type", exported(OU, second("hologram", 3), OA), ONE,
         problem="unknown type 'hologram'"),
     Variation("a subagent", exported(OU, OA, parentID="ses_0"), ONE, subagents=1),
+    Variation("a call that a permission refused", exported(OU, reply(2, tool("error", error={
+        "type": "permission.rejected", "message": "Permission denied: bash"}), text("A."))),
+        ONE, calls=[], results=["Permission denied: bash"]),
+    Variation("a call that failed, with what it had written", exported(OU, reply(2, tool(
+        "error", error={"type": "tool.execution", "message": "no"}, content=[text("a.py")]),
+        text("A."))), ONE, calls=["ls"], results=["no\na.py"]),
+    Variation("a picture in a result", exported(OU, reply(2, tool("completed", content=[
+        text("a.png"), {"type": "file", "uri": "data:", "mime": "image/png"}]), text("A."))),
+        ONE, results=["a.png"], problem="1 of the type 'image/png'"),
+    Variation("a result that is a value", exported(OU, reply(2, tool(
+        "completed", content=[], structured={"files": ["a.py"]}), text("A."))),
+        ONE, results=['{"files": ["a.py"]}']),
+    Variation("a folder that the user attached", exported({**OU, "files": [
+        {**FILE, "mime": "application/x-directory"}]}, OA), ONE, seen=["price"]),
+    Variation("a picture in a result of version 1", {"o.json": {"info": {"id": "s"}, "messages": [
+        {"info": {"id": "m1", "role": "user"}, "parts": [text("Hi")]},
+        {"info": {"id": "m2", "role": "assistant"}, "parts": [
+            {"type": "tool", "tool": "read", "callID": "c1", "state": {
+                "status": "completed", "input": {"filePath": "a.png"}, "output": "Read.",
+                "attachments": [{"type": "file", "mime": "image/png", "url": "data:"}]}},
+            text("A.")]}]}},
+        ONE, results=["Read."], problem="1 of the type 'image/png'"),
 )  # fmt: skip
 
 
@@ -751,12 +1236,14 @@ test_other_changes = variations(
 )  # fmt: skip
 
 
-def otel_span(inputs: Any, outputs: Any) -> dict:
+def otel_span(
+    inputs: Any, outputs: Any, operation: str = "chat", span: str = "0x2", **more: Any
+) -> dict:
     messages = {"gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
-    attributes = {"gen_ai.operation.name": "chat"}
+    attributes = {"gen_ai.operation.name": operation}
     attributes |= {name: json.dumps(value) for name, value in messages.items()}
-    return {"name": "chat m", "context": {"trace_id": "0x1", "span_id": "0x2"},
-            "attributes": attributes}  # fmt: skip
+    return {"name": "chat m", "context": {"trace_id": "0x1", "span_id": span},
+            "attributes": {**attributes, **more}}  # fmt: skip
 
 
 def part(kind: str, content: str) -> dict:
@@ -770,6 +1257,38 @@ def server_call(**fields: Any) -> dict:
         "type": "web_search", "response": "y"}}  # fmt: skip
     return {"role": "assistant", "parts": [called, answered, part("text", "A.")],
             "finish_reason": "stop"}  # fmt: skip
+
+
+def inference_span(**attributes: Any) -> dict:
+    return {"span_kind": "LLM", "context": {"trace_id": "1", "span_id": "2"},
+            "attributes": {"openinference.span.kind": "LLM", **attributes}}  # fmt: skip
+
+
+def tool_call_of(call: str, command: str) -> dict:
+    arguments = json.dumps({"command": command})
+    function = {"name": "bash", "arguments": arguments}
+    return {"tool_call": {"id": call, "function": function}}
+
+
+FIRST_CALL, SECOND_CALL = tool_call_of("c1", "ls"), tool_call_of("c2", "pwd")
+USER_HI = [{"message.role": "user", "message.content": "Hi"}]
+
+test_spans_of_openinference_in_summer_2026 = variations(
+    Variation("a reply that ended at the limit", {"s.jsonl": lines(inference_span(**{
+        "llm.input_messages": USER_HI, "llm.finish_reason": "length",
+        "llm.output_messages": [{"message.role": "assistant", "message.content": "A."}]}))},
+        ONE, is_cut=True),
+    Variation("a completion", {"s.jsonl": lines(inference_span(**{
+        "llm.prompts.0.prompt.text": "Hi", "llm.choices.0.completion.text": "A.",
+        "llm.choices.1.completion.text": "B."}))}, ONE),
+    Variation("calls of which one is among the texts", {"s.jsonl": lines(inference_span(**{
+        "llm.input_messages": USER_HI, "llm.output_messages": [{"message": {
+            "role": "assistant", "tool_calls": [FIRST_CALL, SECOND_CALL], "contents": [
+                {"message_content": {"type": "reasoning", "text": "price"}},
+                {"message_content": {"type": "text", "text": "A."}},
+                {"message_content": {"type": "tool_use"}, **FIRST_CALL}]}}]}))},
+        ONE, calls=["ls", "pwd"]),
+)  # fmt: skip
 
 
 ASKED = {"role": "user", "parts": [part("text", "Hi")]}
@@ -788,6 +1307,33 @@ test_parts_of_opentelemetry_and_gemini = variations(
         "the arguments of such a tool as they are",
         {"o.jsonl": lines(otel_span([ASKED], [server_call(query="ls")]))},
         ONE, calls=["ls"], results=["y"],
+    ),
+    Variation(
+        "alternatives whose reasons are in an attribute",
+        {"o.jsonl": lines(otel_span(
+            [ASKED], [{"role": "assistant", "parts": [part("text", words)]} for words in "AB"],
+            **{"gen_ai.response.finish_reasons": ["stop", "length"],
+               "gen_ai.request.choice.count": 2}))},
+        [[("Hi", "A")]],
+    ),
+    Variation(
+        "a run of an agent whose calls were not recorded",
+        {"o.jsonl": lines(otel_span([ASKED], [ANSWERED], "invoke_agent"))},
+        ONE,
+    ),
+    Variation(
+        "a run of an agent and its call",
+        {"o.jsonl": lines(
+            otel_span([ASKED], [{**ANSWERED, "parts": [part("text", "A.")]}]),
+            otel_span([ASKED], [ANSWERED], "invoke_agent", "0x3"))},
+        ONE,
+    ),
+    Variation(
+        "a run of an agent without messages",
+        {"o.jsonl": lines(otel_span([ASKED], [ANSWERED]), {
+            "context": {"trace_id": "0x1", "span_id": "0x3"},
+            "attributes": {"gen_ai.operation.name": "invoke_agent"}})},
+        ONE,
     ),
     Variation(
         "messages in an object with its version",

@@ -299,7 +299,9 @@ class _RuleInDialog:
                 cause="unknown", why=why, evidence=(self._evidence("said", sightings[-1]),)
             )
         why = "not shown in this transcript, which has no system prompt"
-        if self._format in WITHOUT_PROMPTS and self._searched.prompts:
+        if self._searched.transcript.lacks_beginning:
+            why = "not shown in this transcript, whose beginning is in another file"
+        elif self._format in WITHOUT_PROMPTS and self._searched.prompts:
             why = "not shown: neither the loaded files nor the transcript state it"
         elif agent:
             why = (

@@ -55,9 +55,9 @@ class SearchedTranscript:
 
     def shows_prompts(self, position: int) -> bool:
         """Whether the transcript shows everything that the model was sent up to an event: it has a
-        system prompt, and its format leaves none out.
+        system prompt, its format leaves none out, and the dialog begins with it.
         """
-        if self.transcript.format in WITHOUT_PROMPTS:
+        if self.transcript.format in WITHOUT_PROMPTS or self.transcript.lacks_beginning:
             return False
         return any(self.path[n].text.strip() for n in self.prompts if n < position)
 

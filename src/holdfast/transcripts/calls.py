@@ -30,6 +30,7 @@ class Call:
         session: the id of its session; "" if the log names none.
         start: the time at which it began, as logged.
         trace_span: the span that recorded the call, as `TRACE_ID/SPAN_ID`; "" if there is none.
+        is_agent_run: whether it is a run of an agent, whose calls may be in the trace as well.
     """
 
     source: str
@@ -38,6 +39,7 @@ class Call:
     input: list[Event]
     output: list[Event]
     trace_span: str = ""
+    is_agent_run: bool = False
 
     @property
     def events(self) -> list[Event]:
@@ -95,7 +97,7 @@ def grouped_call_reader(
                 calls.append(shared_events.share(call))
         if counted_values.number and not calls and not has_unread:
             yield counted_values.rejection(description)
-        for call in _last_calls_of_dialogs(calls):
+        for call in _last_calls_of_dialogs(_without_repeating_runs(calls)):
             file = file_of(call.source)
             source = f"{file}, session {call.session}" if call.session else call.source
             yield replace(linear_transcript(source, call.events), history=call.session)
@@ -147,6 +149,16 @@ class _SharedEvents:
             return event
         fields = (event.kind, event.role, event.text, event.call_id, event.id, event.is_cut)
         return self._events.setdefault((*fields, event.trace_span), event)
+
+
+def _without_repeating_runs(calls: list[Call]) -> list[Call]:
+    """Returns the calls without the runs of agents in whose trace there are calls of a model."""
+    traces = {_trace_of(call) for call in calls if not call.is_agent_run}
+    return [call for call in calls if not call.is_agent_run or _trace_of(call) not in traces]
+
+
+def _trace_of(call: Call) -> str:
+    return call.trace_span.partition("/")[0]
 
 
 def _last_calls_of_dialogs(calls: list[Call]) -> Iterator[Call]:

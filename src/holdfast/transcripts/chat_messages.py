@@ -290,8 +290,12 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
     tool_calls = item.get("tool_calls") or extra.get("tool_calls") or []
     if not isinstance(tool_calls, list):
         raise Malformed(f"its tool_calls are {shortened(tool_calls)}, which is not a list")
-    # `tool_calls` of LangChain repeat the calls in the content
-    calls = in_content or [read_wrapped_call(call) for call in tool_calls]
+    # `tool_calls` of LangChain and OpenInference repeat calls in the content
+    beside_content = [read_wrapped_call(call) for call in tool_calls]
+    if in_content:
+        ids = {call.id for call in in_content} | {""}
+        beside_content = [call for call in beside_content if call.id not in ids]
+    calls = [*in_content, *beside_content]
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]
     if isinstance(name := item.get("function_call_name"), str):  # of OpenInference

@@ -80,6 +80,8 @@ def text_of_part(part: Any) -> str | None:
     if isinstance(part.get("message_content"), Mapping):  # OpenInference
         part = part["message_content"]
     text = first_of(part, "text", "refusal")
+    if text is None and part.get("type") == "resource":  # of the Model Context Protocol
+        text = at(part, "resource", "text")
     if isinstance(text, Mapping):  # LibreChat, and OpenAI's Assistants
         text = text.get("value")
     return text if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES else None

@@ -114,6 +114,8 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
                 skip(path, "is compressed; unpack it first")
             elif is_log and path.exists() and not path.is_file():
                 skip(path, "is not a regular file")  # a pipe would never end
+            elif is_log and _is_compacted_context(path):
+                skip(path, "is the compacted context of a session of Cline, which is left out")
             elif is_log and not _is_without_dialog(path):
                 files.append(path)
     sessions, single_files = sessions_among(files)
@@ -164,11 +166,19 @@ def _has_name(path: Path, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path.name, pattern) for pattern in patterns)
 
 
+def _is_compacted_context(path: Path) -> bool:
+    """Whether a file is what Cline sends in place of the session in the file beside it."""
+    name = path.name.removesuffix(".compaction.json")
+    return name != path.name and path.with_name(f"{name}.messages.json").exists()
+
+
 def _is_without_dialog(path: Path) -> bool:
     """Whether a program wrote the file beside a log, without a dialog of its own."""
     if path.parent.name == _FOLDER_OF_RESULTS:
         return True
     if path.name == _GEMINI_INPUTS and path.with_name(_GEMINI_SESSIONS).is_dir():
         return True
+    if path.suffix == ".json" and path.with_name(f"{path.stem}.messages.json").exists():
+        return True  # what describes a session of Cline
     is_of_cline = path.name in _CLINE_NAMES_WITHOUT_DIALOG and path.with_name(_CLINE_LOG).exists()
     return is_of_cline or _has_name(path, _NAMES_WITHOUT_DIALOG)

@@ -107,7 +107,8 @@ def _read_gemini(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     response = first_of(part, "functionResponse", "function_response")
     if isinstance(response, Mapping):
         text = _text_of_response(response.get("response"))
-        return [ToolResult(text, id_of(response), is_refusal_by_framework(text))]
+        files = kinds_without_text(response.get("parts"))  # of Gemini 3
+        return [ToolResult(text, id_of(response), is_refusal_by_framework(text), files)]
     code = first_of(part, "executableCode", "executable_code")
     if isinstance(code, Mapping):
         arguments = {"code": code.get("code")}

@@ -192,6 +192,7 @@ class Transcript:
         is_of_subagent: whether it is the dialog of a subagent that a session started.
         history: the id of the session whose history this is, by which copies of its events are
             recognised; "" if the log names no session, or its events have `copy_ids`.
+        lacks_beginning: whether the log says that the dialog began in another file.
     """
 
     source: str
@@ -201,6 +202,7 @@ class Transcript:
     format: str = ""
     is_of_subagent: bool = False
     history: str = ""
+    lacks_beginning: bool = False
 
     @cached_property
     def path(self) -> tuple[Event, ...]:

@@ -29,7 +29,11 @@ from holdfast.transcripts.json_fields import (
 from holdfast.transcripts.part_blocks import UnreadPart
 from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.readers.cline_assistant_turns import TaskState, events_of_assistant
-from holdfast.transcripts.readers.cline_user_turns import SPOKEN_ELEMENT, events_of_user
+from holdfast.transcripts.readers.cline_user_turns import (
+    SPOKEN_ELEMENT,
+    events_of_user,
+    texts_in_place_of_files,
+)
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -41,6 +45,13 @@ from holdfast.transcripts.transcript import (
 from holdfast.validation.json_values import fields_of
 
 _VERSION = 1  # the known version of Cline's sessions
+# in the metadata of a message with the user's role: a summary, and what the program put there
+_SUMMARY_KIND = "compaction_summary"
+_ROLES_OF_PROGRAM = ("system", "status", "error")
+_KINDS_OF_PROGRAM = (
+    *("completion_reminder", "loop_detection_notice", "mistake_stop_notice", "recovery_notice"),
+    "compaction_budget_emergency",
+)
 
 
 def _recognises(value: Any) -> bool:
@@ -170,14 +181,27 @@ def _has_marked_words(message: Any) -> bool:
 def _events_of_message(message: Mapping[str, Any], task: TaskState) -> Iterator[Event]:
     if message.get("type") == "reasoning":  # an entry of Roo Code's between the messages
         return
-    if message.get("isSummary") is True:
-        yield Event(EventKind.COMPACTION, text_of(message.get("content")))
+    content = texts_in_place_of_files(message.get("content"))
+    if message.get("isSummary") is True or at(message, "metadata", "kind") == _SUMMARY_KIND:
+        yield Event(EventKind.COMPACTION, text_of(content))
+    elif _is_by_program(message):
+        yield Event(EventKind.REMINDER, text_of(content))
     elif message.get("role") == "user":
-        blocks = [*blocks_of(message.get("content"))]
+        blocks = [*blocks_of(content)]
         unread = tuple(block.kind for block in blocks if isinstance(block, UnreadPart))
         yield from with_unread([*events_of_user(blocks, task)], unread)
     else:
         yield from events_of_assistant(message, task)
+
+
+def _is_by_program(message: Mapping[str, Any]) -> bool:
+    """Whether the metadata of a message says that Cline wrote all of it.
+
+    A compaction adds what was done since to a message of the user, which is not such a one.
+    """
+    kind = at(message, "metadata", "kind")
+    is_for_program = at(message, "metadata", "displayRole") in _ROLES_OF_PROGRAM
+    return kind in _KINDS_OF_PROGRAM or (is_for_program and kind != "compaction")
 
 
 FORMAT = Format("cline", _recognises, _read)

@@ -26,13 +26,21 @@ from holdfast.transcripts.reader import (
     separate_objects,
 )
 from holdfast.transcripts.readers.codex_headers import (
+    base_of,
     inherited_questions,
     is_item,
     is_of_subagent,
     origin_of,
     split_by_session,
 )
-from holdfast.transcripts.readers.codex_items import NOT_MESSAGES, compaction_in, read_item
+from holdfast.transcripts.readers.codex_items import (
+    NOT_MESSAGES,
+    communication_in,
+    compaction_in,
+    message_of_agent,
+    read_item,
+    with_delivered_text,
+)
 from holdfast.transcripts.readers.codex_scripts import ScriptCalls, calls_in_script
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
@@ -64,7 +72,7 @@ _KINDS = (
 _OTHER_TYPES = frozenset(
     (
         *("world_state", "realtime_item", "token_usage_record", "security_risk_score"),
-        "inter_agent_communication_metadata",
+        *("inter_agent_communication_metadata", "retained_context"),
     )
 )
 
@@ -117,8 +125,15 @@ def _read_session(name: str, records: Sequence[SourcedRecord]) -> Iterator[Trans
             yield from session.add(source, fields)
         except Malformed as error:
             yield Unread(f"{source}: {error}")
-    transcript = session.tree.transcript(name)
-    yield replace(transcript, is_of_subagent=is_of_subagent(records), history=origin_of(records))
+    base = base_of(records)
+    if base:
+        yield Unread(f"{name}: its beginning is in the rollout {base}, and is not read with it")
+    yield replace(
+        session.tree.transcript(name),
+        is_of_subagent=is_of_subagent(records),
+        history=origin_of(records),
+        lacks_beginning=bool(base),
+    )
 
 
 class _Session:
@@ -145,6 +160,8 @@ class _Session:
             for event in shown_call(fields)
             if event.call is not None
         }
+        # the positions of events from which Codex counts a turn: messages of the user and of agents
+        self._turn_starts: set[int] = set()
         self._items_with_id: set[str] = set()  # as JSON
         self._last_item: Any = None
 
@@ -155,7 +172,7 @@ class _Session:
             self._folder.note(at(payload, "cwd"), at(payload, "git", "branch"))
         if _reaches_back(fields):
             count = at(payload, "num_turns")
-            if _roll_back(self.tree, count):
+            if self._roll_back(count):
                 yield Unread(
                     f"{source}: the last turns before it ({count}) were rewound and are left out"
                 )
@@ -174,7 +191,24 @@ class _Session:
                 Event(EventKind.REMINDER, event.text) if event.is_by_user else event
                 for event in events
             ]
-        self.tree.add(replace(self._folder.of(event), source=source) for event in events)
+        is_by_agent = _is_by_agent(fields)
+        for event in events:
+            self.tree.add([replace(self._folder.of(event), source=source)])
+            if (event.is_by_user or is_by_agent) and self.tree.tip is not None:
+                self._turn_starts.add(self.tree.tip)
+
+    def _roll_back(self, count: Any) -> bool:
+        """Removes the last `count` turns from the path; returns whether there were any."""
+        if not isinstance(count, int) or count < 1:
+            raise Malformed(f"it takes back {shortened(count)} turns, which is not a number")
+        path = self.tree.numbered_path()
+        starts = [n for n, (position, _) in enumerate(path) if position in self._turn_starts]
+        if not starts:
+            return False
+        first = starts[-min(count, len(starts))]
+        self.tree.tip = path[first - 1][0] if first else None
+        self.tree.add(event for _, event in path[first:] if event.is_prompt)
+        return True
 
     def _events_of_line(self, fields: Mapping[str, Any]) -> list[Event]:
         """Reads a line that takes nothing back, without the calls in a script."""
@@ -186,10 +220,11 @@ class _Session:
                 path = self.tree.numbered_path()
                 user_texts = [event.text for _, event in path if event.is_by_user]
                 return [compaction_in(require_object(payload), user_texts)]
-            case "inter_agent_communication":  # what another agent wrote
-                return [Event(EventKind.REMINDER, str(at(payload, "content") or ""))]
+            case "inter_agent_communication":
+                return [message_of_agent(require_object(payload))]
             case "response_item" if at(payload, "type") not in NOT_MESSAGES:
-                return self._read_new_item(require_object(payload))
+                item = with_delivered_text(require_object(payload), fields.get("metadata"))
+                return self._read_new_item(item)
             case "event_msg":
                 return self._read_display_event(require_object(payload))
         return []
@@ -251,6 +286,13 @@ def _is_script(item: Any) -> bool:
     return bool(at(item, "type") == "custom_tool_call" and at(item, "name") == "exec")
 
 
+def _is_by_agent(fields: Mapping[str, Any]) -> bool:
+    """Whether a line is a message by another agent."""
+    if fields.get("type") == "inter_agent_communication":
+        return True
+    return is_item(fields) and communication_in(fields.get("payload")) is not None
+
+
 def _is_display_event(fields: Mapping[str, Any]) -> bool:
     return fields.get("type") == "event_msg"
 
@@ -275,23 +317,6 @@ def _reaches_back(value: Any) -> bool:
     """Whether a line removes turns before it."""
     kind = at(value, "payload", "type")
     return bool(at(value, "type") == "event_msg" and kind == "thread_rolled_back")
-
-
-def _roll_back(tree: Tree, count: Any) -> bool:
-    """Removes the user's last `count` turns from the path; returns whether there were any."""
-    if not isinstance(count, int) or count < 1:
-        raise Malformed(f"it takes back {shortened(count)} turns, which is not a number")
-    path = tree.numbered_path()
-    events = [event for _, event in path]
-    questions = [number for number, event in enumerate(events) if event.is_by_user]
-    # messages that follow each other begin one turn
-    starts = [n for n in questions if not n or not events[n - 1].is_by_user]
-    if not starts:
-        return False
-    first = starts[-min(count, len(starts))]
-    tree.tip = path[first - 1][0] if first else None
-    tree.add(event for event in events[first:] if event.is_prompt)
-    return True
 
 
 FORMAT = Format(

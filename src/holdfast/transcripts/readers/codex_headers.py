@@ -44,9 +44,10 @@ def _headers(records: Sequence[SourcedRecord]) -> list[Mapping[str, Any]]:
 
 
 def is_of_subagent(records: Sequence[SourcedRecord]) -> bool:
-    """Whether another session started this one."""
+    """Whether another session or Codex itself started this one."""
     headers = _headers(records)
-    return bool(headers) and "subagent" in fields_of(headers[0].get("source"))
+    source = fields_of(headers[0].get("source")) if headers else {}
+    return not source.keys().isdisjoint(("subagent", "internal"))
 
 
 def origin_of(records: Sequence[SourcedRecord]) -> str:
@@ -54,6 +55,12 @@ def origin_of(records: Sequence[SourcedRecord]) -> str:
     headers = _headers(records)
     last = headers[-1] if headers else {}
     return str(last.get("forked_from_id") or last.get("id") or "")
+
+
+def base_of(records: Sequence[SourcedRecord]) -> str:
+    """Returns the id of the rollout with the beginning of a session; "" if it is in this file."""
+    headers = _headers(records)
+    return str(at(headers[0], "history_base", "thread_id") or "") if headers else ""
 
 
 def inherited_questions(records: Sequence[SourcedRecord]) -> frozenset[str]:

@@ -17,6 +17,7 @@ from holdfast.plurals import count_of
 from holdfast.transcripts.content_texts import kinds_without_text, text_of
 from holdfast.transcripts.json_fields import (
     at,
+    first_of,
     list_or_empty,
     optional_list,
     require_field,
@@ -42,7 +43,7 @@ from holdfast.transcripts.transcript import (
     call_events,
     message_events,
 )
-from holdfast.validation.json_values import fields_of
+from holdfast.validation.json_values import fields_of, text_or_empty
 
 # how the types of events outside the dialog begin: progress, usage, permissions and so on
 _BOOKKEEPING = (
@@ -63,7 +64,8 @@ _REFUSED = re.compile(
     r"Permission denied and could not request permission|(?:Tool call )?[Dd]enied by "
     r"|The user rejected|The tool call (?:required approval|was (?:rejected|denied))"
 )
-_ATTACHED_DATA = ("blob", "image")  # attachments that are no path of a file
+_ATTACHED_PATHS = ("file", "directory")  # attachments of which the model sees the path
+_WITHOUT_CONTENT = "shell_exit"  # a block in a result with the exit code of its command
 _VERSION = 1  # the known version of the events
 
 
@@ -197,6 +199,7 @@ class _Dialog:
                 text = text_of(data.get("content"))
                 requests = optional_list(data.get("toolRequests"))
                 calls = [_call(require_object(request)) for request in requests]
+                calls += _calls_by_provider(data.get("serverTools"))
                 self.call_ids.update(call.id for call in calls)
                 return message_events("assistant", text, calls) if text or calls else []
             case "tool.user_requested":  # a command of the user's; the event of its start follows
@@ -212,7 +215,7 @@ class _Dialog:
                     [] if data.get("success") is False else [Event(EventKind.COMPACTION, summary)]
                 )
             case "session.context_cleared":
-                return [Event(EventKind.COMPACTION)]
+                return [Event(EventKind.COMPACTION, str(data.get("initialMessage") or ""))]
             case "abort":
                 return [Event(EventKind.INTERRUPTION, str(data.get("reason") or ""))]
             case "session.error":
@@ -238,9 +241,15 @@ def _classify(data: Mapping[str, Any]) -> list[Event]:
     is_by_program = is_empty or data.get("isAutopilotContinuation") is True
     if is_by_program or source not in (None, "", "user"):
         return [Event(EventKind.REMINDER, text or str(data.get("transformedContent") or ""))]
-    attached = [at(entry, "type") for entry in list_or_empty(data.get("attachments"))]
-    unread = tuple(str(kind) for kind in attached if kind in _ATTACHED_DATA)
-    return message_events("user", text, unread=unread)
+    selections: list[Event] = []
+    unread: list[str] = []
+    for attachment in list_or_empty(data.get("attachments")):
+        kind = at(attachment, "type")
+        if kind == "selection" and (selected := text_or_empty(at(attachment, "text"))):
+            selections.append(Event(EventKind.REMINDER, selected))
+        elif kind not in _ATTACHED_PATHS:
+            unread.append(str(kind))
+    return [*selections, *message_events("user", text, unread=tuple(unread))]
 
 
 def _call(request: Mapping[str, Any]) -> ToolCall:
@@ -248,6 +257,17 @@ def _call(request: Mapping[str, Any]) -> ToolCall:
     name = request.get("name", request.get("toolName"))
     arguments = request.get("arguments")
     return read_call({"name": name, "arguments": arguments, "id": _call_id(request)})
+
+
+def _calls_by_provider(server_tools: Any) -> list[ToolCall]:
+    """Reads the calls that the provider of the model ran itself, such as a search."""
+    details = fields_of(server_tools)
+    items = [*list_or_empty(details.get("items")), *list_or_empty(details.get("rawContentBlocks"))]
+    return [
+        read_call(item)
+        for item in items
+        if str(at(item, "type")) == "server_tool_use" or str(at(item, "type")).endswith("_call")
+    ]
 
 
 def _call_id(data: Mapping[str, Any]) -> str:
@@ -263,13 +283,19 @@ def _result(data: Mapping[str, Any]) -> Event:
     is_refusal = data.get("success") is False and (
         at(data, "error", "code") in _REFUSALS or bool(_REFUSED.match(text_of(text)))
     )
-    blocks = at(data, "result", "contents")  # those of an MCP server's tool
+    blocks = list_or_empty(at(data, "result", "contents"))  # those of an MCP server's tool
+    files = list_or_empty(at(data, "result", "binaryResultsForLlm"))
+    unread = [kind for kind in kinds_without_text(blocks) if kind != _WITHOUT_CONTENT]
+    if not unread:  # files that the blocks do not have
+        unread = [
+            str(first_of(fields_of(file), "mimeType", "type", default="file")) for file in files
+        ]
     return Event(
         EventKind.TOOL_RESULT,
         text_of(text),
         call_id=_call_id(data),
         is_refusal=is_refusal,
-        unread=kinds_without_text(blocks) if isinstance(blocks, list) else (),
+        unread=tuple(unread),
     )
 
 

@@ -24,9 +24,14 @@ from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, r
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.readers.gemini_cli_messages import (
     COMPRESSED,
+    SHORTENED,
     classify,
     events_of_record,
+    is_in_history,
     is_reply,
+    is_spoken,
+    results_in,
+    without_repeated_results,
 )
 from holdfast.transcripts.transcript import (
     Event,
@@ -43,6 +48,13 @@ _TYPES = ("user", "gemini", "info", "warning", "error")
 # how the first message of a saved chat begins
 _OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
 _ANSWER_TO_OPENING = "Got it. Thanks for the context"  # which the program gives itself
+
+
+class _Compressed(NamedTuple):
+    """A message within a compression, and the id of the compression."""
+
+    compression: str
+    record: Mapping[str, Any]
 
 
 class _Abandoned(NamedTuple):
@@ -89,6 +101,8 @@ class _Session:
         sources: the source of each message; of the first if it is written again.
         context: the ids of the messages in the model's context.
         abandoned: the messages that were taken back.
+        compressed: the messages within a compression, by their ids, with the compression's id.
+        renamed: the first id of each message that Gemini CLI wrote again under another one.
     """
 
     name: str
@@ -97,51 +111,112 @@ class _Session:
     sources: dict[str, str] = field(default_factory=dict)
     context: list[str] = field(default_factory=list)
     abandoned: list[_Abandoned] = field(default_factory=list)
+    compressed: dict[str, _Compressed] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def add(self, records: Any, source: str) -> None:
         """Appends messages."""
         for record in optional_list(records):
-            name = str(require_object(record).get("id") or f"message {len(self.records)}")
+            name = self._name_of(record) or f"message {len(self.records)}"
+            if name in self.compressed:
+                continue
             self.records[name] = record
             self.sources.setdefault(name, source)
             if name not in self.context:
                 self.context.append(name)
 
-    def set_context(self, records: Any, source: str) -> str | None:
+    def set_context(self, records: Any, source: str) -> Unread | None:
         """Sets the messages in the model's context.
 
-        Gemini CLI does this when it starts, when it compresses the dialog, and when it takes back a
-        turn that was aborted.
-
-        Returns:
-            The id of the first message that was taken back; None if none was.
+        Gemini CLI does this when it starts, when it compresses the dialog or shortens old results
+        of tools, and when it takes back a turn that was aborted.
         """
-        messages = {str(at(record, "id")): record for record in optional_list(records)}
-        removed_ids = [name for name in self.context if name not in messages]
-        if not any(is_reply(self.records[name]) for name in removed_ids):  # a start
-            for name in removed_ids:
-                del self.records[name]
-            self.context = []
-            self.add(records, source)
+        messages = {self._name_of(record): record for record in optional_list(records)}
+        removed = [name for name in self.context if name not in messages]
+        if not any(is_spoken(self._record(name)) for name in removed):  # a start
+            self._refresh(messages, removed, source)
             return None
-        new_messages = [record for name, record in messages.items() if name not in self.context]
-        if not new_messages:  # replies are removed without a replacement
-            return removed_ids[0]
-        kept_ids = [name for name in messages if name in self.context]
-        compression = {"type": COMPRESSED, "content": new_messages, "keeps": kept_ids}
-        name = f"compression {len(self.records)}"
-        self.records[name] = compression
-        self.sources[name] = source
-        self.context = kept_ids
+        if any(name not in self.context for name in messages):
+            self._compress(messages, source)
+            return None
+        kept = [name for name in self.context if name in messages]
+        if self.context[: len(kept)] == kept:  # replies are removed without a replacement
+            return self.rewind(removed[0], source, by="$set")
+        self._merge_copies(removed, kept, source)
         return None
+
+    def _refresh(
+        self, messages: Mapping[str, Mapping[str, Any]], removed: list[str], source: str
+    ) -> None:
+        """Writes the messages of the context again, in their order; some may have changed."""
+        shortened = [
+            call_id
+            for name in self.context
+            if name in messages
+            for call_id in _changed_results(results_in(self._record(name)), messages[name])
+        ]
+        old = {name: self.records.pop(name, {}) for name in self.context}
+        self.context = [name for name in messages if name in self.compressed]
+        for name, record in messages.items():
+            calls = old.get(name, {}).get("toolCalls")  # with their whole results
+            self.add([{**record, "toolCalls": calls} if calls else record], source)
+        for name in removed:
+            self.sources.pop(name, None)
+        self._add_shortening(shortened, source)
+
+    def _compress(self, messages: Mapping[str, Mapping[str, Any]], source: str) -> None:
+        """Adds a compression, by which new messages replaced others in the context."""
+        new = {name: record for name, record in messages.items() if name not in self.context}
+        kept = [name for name in messages if name in self.records and name not in new]
+        again = [record for name, record in messages.items() if name in self.compressed]
+        compression = {"type": COMPRESSED, "content": [*again, *new.values()], "keeps": kept}
+        number = f"compression {len(self.records)}"
+        self.records[number] = compression
+        self.sources[number] = source
+        for name, record in new.items():
+            self.compressed[name] = _Compressed(number, record)
+        self.context = list(messages)
+
+    def _merge_copies(self, originals: list[str], copies: list[str], source: str) -> None:
+        """Removes the copies of the context's messages that Gemini CLI appended under new ids, and
+        adds what it shortened in them. Copies that are not like the originals are a compression.
+        """
+        records = {name: self.records.pop(name) for name in copies if name in self.records}
+        before = [name for name in originals if is_in_history(self._record(name))]
+        kinds = [self._record(name).get("type") for name in before]
+        if kinds != [record.get("type") for record in records.values()]:
+            self.context = originals
+            self._compress(records, source)
+            return
+        self.renamed |= dict(zip(records, before, strict=True))
+        results: dict[str, str] = {}
+        for name in originals:
+            results |= results_in(self._record(name))
+        shortened = [
+            call_id for record in records.values() for call_id in _changed_results(results, record)
+        ]
+        self.context = before
+        self._add_shortening(shortened, source)
+
+    def _add_shortening(self, call_ids: list[str], source: str) -> None:
+        if call_ids:
+            name = f"shortening {len(self.records)}"
+            self.records[name] = {"type": SHORTENED, "clears": frozenset(call_ids)}
+            self.sources[name] = source
 
     def rewind(self, target: Any, source: str, by: str) -> Unread:
         """Takes back the message `target` and those after it; `by` is the field that says so."""
-        names = list(self.records)
         if not isinstance(target, str):
             raise Malformed(f"Gemini CLI rewound to {shortened(target)}, which is not a message")
-        first = names.index(target) if target in names else 0  # as Gemini CLI handles it
-        self.context = [name for name in self.context if name in names[:first]]
+        names = list(self.records)
+        name = self.renamed.get(target, target)
+        if name in self.compressed:
+            first = names.index(self.compressed[name].compression) + 1
+        else:
+            first = names.index(name) if name in names else 0  # as Gemini CLI handles it
+        self.context = [
+            name for name in self.context if name in names[:first] or name in self.compressed
+        ]
         parents = sequential_parents(names)
         for name in names[first:]:
             self.abandoned.append(_Abandoned(name, parents[name], self.records.pop(name)))
@@ -151,9 +226,25 @@ class _Session:
             f" {count_of(count, 'message')} {'is' if count == 1 else 'are'} left out"
         )
 
+    def _name_of(self, record: Any) -> str:
+        """Returns the id by which a message is known."""
+        name = str(require_object(record).get("id") or "")
+        return self.renamed.get(name, name)
+
+    def _record(self, name: str) -> Mapping[str, Any]:
+        """Returns a message of the context."""
+        in_compression = self.compressed.get(name)
+        return in_compression.record if in_compression else self.records.get(name, {})
+
     @property
     def has_reply(self) -> bool:
         return any(map(is_reply, self.records.values()))
+
+
+def _changed_results(before: Mapping[str, str], record: Mapping[str, Any]) -> list[str]:
+    """Returns the ids of the calls whose results in a message are other ones than before."""
+    after = results_in(record)
+    return [call_id for call_id, text in after.items() if before.get(call_id, text) != text]
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -183,7 +274,7 @@ def _sessions(lines: Values) -> Iterator[Transcript | Unread]:
             elif "messages" in fields_of(record.get("$set")):
                 taken_back = session.set_context(record["$set"]["messages"], source)
                 if taken_back is not None:
-                    yield session.rewind(taken_back, source, by="$set")
+                    yield taken_back
             elif "$set" in record:
                 continue
             elif "sessionId" in record:
@@ -202,12 +293,18 @@ def _sessions(lines: Values) -> Iterator[Transcript | Unread]:
 def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     """Returns the transcript of a session, with the messages taken back as branches."""
     nodes: dict[str, list[Event]] = {}
+    answered: set[str] = set()  # the ids of the calls whose results are with them
     for name, record in session.records.items():
         try:
             copy_ids = _copy_ids(record)
+            events = events_of_record(record)
+            if is_reply(record):
+                answered |= {event.call_id for event in events} - {""}
+            else:
+                events = without_repeated_results(events, answered)
             nodes[name] = [
                 replace(event, source=session.sources[name], id=name, copy_ids=copy_ids)
-                for event in events_of_record(record)
+                for event in events
             ]
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")

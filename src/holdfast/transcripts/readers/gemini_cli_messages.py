@@ -9,7 +9,7 @@ For example:
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -23,11 +23,17 @@ from holdfast.transcripts.json_fields import optional_list, require_object
 from holdfast.transcripts.refused_calls import is_refusal_by_gemini_cli
 from holdfast.transcripts.transcript import Event, EventKind, Malformed, message_events, with_unread
 
-COMPRESSED = "compressed"  # our own type, for what replaced the dialog
+# our own types: for what replaced the dialog, and for tool results that were shortened later
+COMPRESSED = "compressed"
+SHORTENED = "shortened"
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
 _INJECTED = ("session_context", "hook_context", "system-reminder")
-# what the program says where the model stopped too early
-_CONTINUATION = "System: Please continue."
+# how messages begin that the program wrote in the user's place
+_BY_PROGRAM = re.compile(
+    r"System: (?:Please continue\.\Z|Potential loop detected\. )"
+    r"|Here is (?:the user's editor context|a summary of changes in the user's editor context)"
+    r"|I ran the following shell command:\n"
+)
 _NOT_SUCCESSFUL = ("cancelled", "error")  # the status of calls
 # in the result of a call that the user stopped while it ran
 _STOPPED = re.compile(r"cancelled tool execution|[Cc]ommand was (?:cancelled|aborted)")
@@ -52,6 +58,11 @@ def events_of_record(record: Mapping[str, Any]) -> list[Event]:
                 event.text for message in record["content"] for event in events_of_record(message)
             ]
             return [Event(EventKind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
+        case str() if kind == SHORTENED:
+            return [Event(EventKind.CLEARING, clears=record["clears"])]
+        case "info" if isinstance(record.get("content"), list):  # files that a tool returned
+            files = read_messages([{"role": "user", "content": record["content"]}])
+            return [replace(event, kind=EventKind.REMINDER, role="") for event in files]
         case str() if kind in _FOR_DISPLAY:
             return []
     raise Malformed(f"Gemini CLI's message has the unknown type {shortened(str(kind))}")
@@ -79,9 +90,12 @@ def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
     messages = read_messages([{"role": "assistant", "content": record.get("content") or ""}])
     text = "\n".join(event.text for event in messages)
     unread = tuple(chain.from_iterable(event.unread for event in messages))
-    records = optional_list(record.get("toolCalls"))
-    calls = [_call(require_object(call)) for call in records]
-    results = chain.from_iterable(map(_results, records))
+    records = [require_object(call) for call in optional_list(record.get("toolCalls"))]
+    calls = [_call(call) for call in records]
+    results = _results(records)
+    recorded_ids = {call.id for call in calls}
+    # calls that were stopped before they were recorded
+    calls += [event.call for event in messages if event.call and event.call.id not in recorded_ids]
     return [*message_events("assistant", text, calls, unread=unread), *results]
 
 
@@ -104,7 +118,28 @@ def _arguments(arguments: Any) -> Any:
         return arguments
 
 
-def _results(call: Mapping[str, Any]) -> list[Event]:
+def _results(calls: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """Returns the results of the calls of a message, each once.
+
+    Where calls ran in parallel, the result of each may be that of all.
+    """
+    results: list[Event] = []
+    shared: list[Any] = []
+    for call in calls:
+        own_id = str(call.get("id") or "")
+        other_ids = {str(other.get("id") or "") for other in calls} - {own_id, ""}
+        events = [event for event in _results_of(call) if event.call_id not in other_ids]
+        if call.get("result") in shared:  # what is beside the results was read before
+            events = [
+                replace(event, unread=()) for event in events if event.call_id == own_id != ""
+            ]
+        elif isinstance(call.get("result"), list):
+            shared.append(call["result"])
+        results += events
+    return results
+
+
+def _results_of(call: Mapping[str, Any]) -> list[Event]:
     """Returns the results of a call as the model saw them: Gemini's parts, or text."""
     result = call.get("result")
     text = json.dumps(result)
@@ -128,10 +163,39 @@ def classify(event: Event) -> Event:
     if not event.is_by_user:
         return event
     text = remove_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
-    if (text or not event.text) and text != _CONTINUATION:
+    if (text or not event.text) and not _BY_PROGRAM.match(text):
         return Event(EventKind.MESSAGE, text, "user")
     return Event(EventKind.REMINDER, event.text)
 
 
 def is_reply(record: Mapping[str, Any]) -> bool:
     return record.get("type") == "gemini"
+
+
+def is_spoken(record: Mapping[str, Any]) -> bool:
+    """Whether a message is a reply, or has words of the user."""
+    return is_reply(record) or any(event.is_by_user for event in events_of_record(record))
+
+
+def is_in_history(record: Mapping[str, Any]) -> bool:
+    """Whether the model sees a message."""
+    kind = record.get("type")
+    return kind in ("user", "gemini") or (
+        kind == "info" and isinstance(record.get("content"), list)
+    )
+
+
+def results_in(record: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the results in a message by the ids of their calls."""
+    events = events_of_record(record)
+    results = [event for event in events if event.kind is EventKind.TOOL_RESULT]
+    return {event.call_id: event.text for event in results if event.call_id}
+
+
+def without_repeated_results(events: Sequence[Event], answered: set[str]) -> list[Event]:
+    """Returns the events of a message of the user's side without results that a reply has too."""
+    return [
+        event
+        for event in events
+        if event.kind is not EventKind.TOOL_RESULT or event.call_id not in answered
+    ]

@@ -100,6 +100,7 @@ def _session(source: str, messages: Sequence[Located], path: str) -> Iterator[Tr
     folder = WorkingFolder()
     folder.note(path)
     events: list[Event] = []
+    hidden: list[str] = []  # the ids of the calls whose results a summary has replaced since
     for number, (line, message) in enumerate(messages):
         following = messages[number + 1].value if number + 1 < len(messages) else None
         try:
@@ -107,6 +108,13 @@ def _session(source: str, messages: Sequence[Located], path: str) -> Iterator[Tr
         except Malformed as error:
             yield Unread(f"{line or source}: {'' if line else f'message {number + 1}: '}{error}")
             continue
+        if any(event.kind is EventKind.COMPACTION for event in new):
+            hidden = []
+        if at(message, "metadata", "agentVisible") is False:
+            hidden += [event.call_id for event in new if event.kind is EventKind.TOOL_RESULT]
+        elif hidden and _is_for_model_alone(message) and new[0].kind is EventKind.REMINDER:
+            # the summaries of calls are in the order of the calls
+            new.insert(0, Event(EventKind.CLEARING, clears=frozenset([hidden.pop(0)])))
         name = str(at(message, "id") or f"message {number + 1}")
         ids = _copy_ids(message)
         events += [replace(folder.of(e), source=line, id=name, copy_ids=ids) for e in new]
@@ -142,6 +150,8 @@ def _events_of(message: Mapping[str, Any], following: Any, before: Sequence[Even
     if at(message, "metadata", "agentVisible") is False and text.strip() in _COMMANDS:
         return []
     results = [_result(part) for part in content if at(part, "type") == "toolResponse"]
+    if text and _is_for_model_alone(message):
+        return [*results, Event(EventKind.REMINDER, text)]
     typed = remove_elements(text, _INJECTED)
     unread = _unread_in(content)
     if not typed and not unread:
@@ -149,6 +159,15 @@ def _events_of(message: Mapping[str, Any], following: Any, before: Sequence[Even
     if _is_copy(typed, before):
         return [*results, Event(EventKind.REMINDER, text)]
     return [*results, *message_events("user", typed, unread=unread)]
+
+
+def _is_for_model_alone(message: Any) -> bool:
+    """Whether Goose wrote a message that it does not show, such as the summary of an old call."""
+    metadata = fields_of(at(message, "metadata"))
+    is_of_user = at(message, "role") == "user"
+    return (
+        is_of_user and metadata.get("userVisible") is False and metadata.get("agentVisible") is True
+    )
 
 
 def _is_copy(text: str, before: Sequence[Event]) -> bool:
@@ -174,6 +193,8 @@ def _reply(content: Sequence[Any], text: str) -> list[Event]:
 def _result(part: Any) -> Event:
     value = at(part, "toolResult", "value")
     content = at(value, "content") if isinstance(value, Mapping) else value
+    if isinstance(content, list):
+        content = [item for item in content if _is_for_model(item)]
     text = text_or_empty(at(part, "toolResult", "error")) or text_of(content)
     return Event(
         EventKind.TOOL_RESULT,
@@ -182,6 +203,12 @@ def _result(part: Any) -> Event:
         is_refusal=text.startswith(_REFUSALS),
         unread=kinds_without_text(content),
     )
+
+
+def _is_for_model(item: Any) -> bool:
+    """Whether the model sees a part of a result; a tool may repeat its output for the user."""
+    audience = at(item, "annotations", "audience")
+    return not isinstance(audience, list) or "assistant" in audience
 
 
 def _text_in(content: Sequence[Any]) -> str:

@@ -16,7 +16,13 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.content_texts import text_of
-from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -209,10 +215,14 @@ def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
     call = ToolCall(name, fields_of(state.get("input")), str(part.get("callID") or ""))
     match state.get("status"):
         case "completed":
-            return call_events(call, text_of(state.get("output")))
+            called, result = call_events(call, text_of(state.get("output")))
+            files = list_or_empty(state.get("attachments"))
+            types = tuple(str(at(file, "mime") or "file") for file in files)
+            return [called, *with_unread([result], types)]
         case "error":
             failure = text_of(state.get("error"))
-            events = call_events(call, failure, is_refusal=bool(_REFUSED.match(failure)))
+            is_refusal = state.get("isRefused") is True or bool(_REFUSED.match(failure))
+            events = call_events(call, failure, is_refusal=is_refusal)
             words = failure.partition(_WORDS_OF_REFUSAL)[2] if events[-1].is_refusal else ""
             return [*events, *(message_events("user", words.strip()) if words.strip() else [])]
     return call_events(call)

@@ -5,17 +5,27 @@ keeps messages in the table `session_message`.
 """
 
 import base64
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from holdfast.transcripts.content_texts import text_of
-from holdfast.transcripts.json_fields import at, decode_json, optional_list, require_object
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    first_of,
+    list_or_empty,
+    optional_list,
+    require_object,
+)
 from holdfast.validation.json_values import fields_of
 
 _BY_OPENCODE = ("synthetic", "system", "skill")
 _FOR_DISPLAY = ("agent-switched", "model-switched", "location-switched")
 _TYPES = ("user", "assistant", "shell", "compaction", "idle", *_BY_OPENCODE, *_FOR_DISPLAY)
+_REFUSED = "permission.rejected"  # the type of the error of a call that never ran
+_TEXT_TYPES = ("text/plain", "application/x-directory")
 _ABORTED = "MessageAbortedError"  # version 1's name for an interruption
 
 
@@ -91,7 +101,7 @@ def _part_of_file(file: Any) -> dict[str, Any]:
     """Returns the text of a file that the user attached, or a part for a file that is not text."""
     data = at(file, "data")
     media_type = at(file, "mime")
-    if media_type == "text/plain" and isinstance(data, str):
+    if media_type in _TEXT_TYPES and isinstance(data, str):
         with suppress(ValueError):
             return _part_by_opencode(base64.b64decode(data).decode("utf-8", "replace"))
     return {"type": "file", "mime": media_type}
@@ -102,15 +112,25 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     if part.get("type") != "tool":
         return dict(part)
     state = fields_of(part.get("state"))
+    content = list_or_empty(state.get("content"))
+    text = text_of(content)
     state_of_version_1 = {
         "status": state.get("status"),
         "input": decode_json(state.get("input")),
-        "output": text_of(state.get("content")),
-        "error": at(state, "error", "message") or text_of(state.get("content")),
+        "output": text if content else _result_without_content(state),
+        "error": "\n".join(filter(None, (at(state, "error", "message"), text))),
+        "attachments": [item for item in content if at(item, "type") == "file"],
+        "isRefused": at(state, "error", "type") == _REFUSED,
         "time": {"compacted": at(part, "time", "pruned")},
     }
     names = {"tool": part.get("name"), "callID": part.get("id")}
     return {"type": "tool", **names, "state": state_of_version_1}
+
+
+def _result_without_content(state: Mapping[str, Any]) -> str:
+    """Returns what the model saw of a result that has no content: a text, or a value as JSON."""
+    result = first_of(state, "result", "structured", default="")
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
 def _error(error: Any) -> dict[str, Any]:

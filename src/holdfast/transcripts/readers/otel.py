@@ -22,6 +22,7 @@ from holdfast.validation.json_values import fields_of
 CHOICE = "gen_ai.choice"  # the name of the event with a call's answer
 _MESSAGE_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _GENERATING = ("chat", "text_completion", "generate_content")  # operations that call a model
+_AGENT_RUN = "invoke_agent"  # the operation of a run of an agent, which calls a model several times
 
 
 class WithoutMessages(Malformed):
@@ -51,10 +52,11 @@ def calls_in_span(source: str, value: Any) -> Iterator[Call]:
     attributes = require_object(at(span, "attributes", "gen_ai") or {})
     operation = at(attributes, "operation", "name")
     messages = _messages_of_agent(span, attributes)
-    if not is_generating(operation) and messages is None:
+    is_agent_run = messages is None and operation == _AGENT_RUN
+    if not (is_generating(operation) or is_agent_run) and messages is None:
         return
     messages = messages or _messages_of(span, attributes)
-    if messages is None and operation is None:
+    if messages is None and (operation is None or is_agent_run):
         return
     if messages is None:
         raise WithoutMessages(
@@ -68,6 +70,7 @@ def calls_in_span(source: str, value: Any) -> Iterator[Call]:
         input=[*_instructions(attributes), *input_messages(_with_parts(messages.inputs))],
         output=_answer(attributes, messages.outputs),
         trace_span=trace_span_of(span),
+        is_agent_run=is_agent_run,
     )
 
 
@@ -104,11 +107,14 @@ def _instructions(attributes: Mapping[str, Any]) -> list[Event]:
 
 
 def _answer(attributes: Mapping[str, Any], outputs: Any) -> list[Event]:
-    """Reads the answer of a call."""
-    events = output_messages(_first_choice(_with_parts(outputs)))
+    """Reads the answer of a call; of several alternatives, the first."""
     reasons = decode_json(at(attributes, "response", "finish_reasons"))
-    if not isinstance(reasons, list):
-        reasons = [reasons]
+    reasons = reasons if isinstance(reasons, list) else [reasons]
+    outputs = _with_parts(outputs)
+    if isinstance(outputs, list) and _are_choices(outputs, reasons):
+        outputs = outputs[:1]
+        reasons = reasons[:1]
+    events = output_messages(outputs)
     if events and any(is_cut({"finish_reason": reason}) for reason in reasons):
         events[-1] = replace(events[-1], is_cut=True)
     return events
@@ -145,10 +151,12 @@ def _is_of_parts(content: Any) -> bool:
     return isinstance(content, list) and bool(content) and all(at(p, "type") for p in content)
 
 
-def _first_choice(outputs: Any) -> Any:
-    """Returns only the first of several answers, if the outputs are alternatives."""
-    is_choices = isinstance(outputs, list) and all(at(o, "finish_reason") for o in outputs)
-    return outputs[:1] if is_choices else outputs
+def _are_choices(outputs: list[Any], reasons: list[Any]) -> bool:
+    """Whether outputs are alternatives: each has a reason for its end, in newer versions of the
+    conventions in an attribute of the span.
+    """
+    has_reasons = all(at(output, "finish_reason") for output in outputs)
+    return has_reasons or len(outputs) == len(reasons) > 1
 
 
 def _with_messages_of_events(span: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,7 +21,11 @@ from holdfast.transcripts.reader import (
 )
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.session_events import events_of
-from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, distinct_lines
+from holdfast.transcripts.readers.claude_code.session_lines import (
+    BOUNDARIES,
+    CHANGES,
+    distinct_lines,
+)
 from holdfast.transcripts.readers.claude_code.session_tree import session_trees
 from holdfast.transcripts.tools import CALL_BLOCK_TYPES
 from holdfast.transcripts.transcript import Transcript
@@ -36,7 +40,9 @@ _OTHER_TYPES = frozenset(
         *("file-history-snapshot", "file-history-delta", "attribution-snapshot", "cost-state"),
         *("worktree-state", "bridge-session", "frame-link", "fork-context-ref", "relocated"),
         *("atis-latch", "isolation-latch", "dev-mods", "speculation-accept", "todo-snapshot"),
-        *("artifact-autoreact-ledger", "artifact-comment-monitor", "started"),
+        *("artifact-autoreact-ledger", "artifact-comment-monitor", "started", "failed"),
+        *("continued-in", "ended-by-model", "history-suppression", "observer-ref"),
+        *("agent_metadata", "marble-origami-snapshot", "marble-origami-reset", *CHANGES),
         *("agent-progress", "bash-progress", "hook-progress"),
         *("result", "stream_event", "rate_limit_event", "keep_alive", "auth_status"),
         *("control_request", "control_response", "control_cancel_request"),

@@ -10,16 +10,22 @@ import hashlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from typing import Any
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, elements_in, remove_elements
 from holdfast.transcripts.json_fields import at, list_or_empty, require_field, require_object
 from holdfast.transcripts.reader import Unread
 from holdfast.transcripts.readers.claude_code.attachments import INJECTED, events_of_attachment
-from holdfast.transcripts.readers.claude_code.session_lines import MICRO_BOUNDARY, SessionLine
+from holdfast.transcripts.readers.claude_code.session_lines import (
+    EXCERPTS,
+    MICRO_BOUNDARY,
+    SNIP_BOUNDARY,
+    SessionLine,
+)
 from holdfast.transcripts.readers.claude_code.session_tree import SessionTree
 from holdfast.transcripts.transcript import Event, EventKind, Malformed, WorkingFolder, with_unread
 
@@ -80,6 +86,7 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
             continue
         if cleared := results.cleared_by(line):
             events.insert(0, Event(EventKind.CLEARING, clears=cleared))
+        events = [*(_change(change, line, lines) for change in line.changes), *events]
         identity = line.id if line.has_uuid else ""
         copy_ids = _copy_ids(line, digest.hexdigest())
         located = [
@@ -120,6 +127,9 @@ def _events(
         return [Event(EventKind.COMPACTION, keeps=_kept_ids(line, lines))]
     if line.fields.get("subtype") == MICRO_BOUNDARY:
         return [Event(EventKind.CLEARING, clears=_cleared_ids(line))]
+    if line.fields.get("subtype") == SNIP_BOUNDARY:
+        removed = set(map(str, list_or_empty(at(line.fields, "snipMetadata", "removedUuids"))))
+        return [_removal(other for other in lines if other.id in removed)]
     if line.kind == "attachment":
         return list(events_of_attachment(line.fields))
     if line.kind == "system" and at(line.fields, "message", "role") == "system":
@@ -137,6 +147,31 @@ def _events(
         else:
             events.append(_with_refusal(event, line))
     return [*events, *_words_of_refusals(line, events)]
+
+
+def _removal(removed: Iterable[SessionLine]) -> Event:
+    """Returns the clearing that removed lines from the context, with the results in them."""
+    ids: set[str] = set()
+    for line in removed:
+        ids |= {line.id} | line.ids_in("tool_result", "tool_use_id")
+    return Event(EventKind.CLEARING, clears=frozenset(ids))
+
+
+def _change(
+    change: Mapping[str, Any], following: SessionLine, lines: Sequence[SessionLine]
+) -> Event:
+    """Reads a line that changed the context before the line `following`."""
+    if change.get("type") == EXCERPTS:
+        replacements = list_or_empty(change.get("replacements"))
+        ids = (str(at(entry, "toolUseId") or "") for entry in replacements)
+        return Event(EventKind.CLEARING, clears=frozenset(ids) - {""})
+    ids_before = [line.id for line in lines[: lines.index(following)]]
+    first, last = str(change.get("firstArchivedUuid")), str(change.get("lastArchivedUuid"))
+    kept = set(ids_before)
+    if first in ids_before and last in ids_before:
+        kept -= set(ids_before[ids_before.index(first) : ids_before.index(last) + 1])
+    text = str(change.get("summaryContent") or change.get("summary") or "")
+    return Event(EventKind.COMPACTION, text, keeps=frozenset(kept))
 
 
 def _with_refusal(event: Event, line: SessionLine) -> Event:

@@ -21,6 +21,12 @@ from holdfast.validation.json_values import fields_of
 BOUNDARY = "compact_boundary"
 MICRO_BOUNDARY = "microcompact_boundary"
 BOUNDARIES = (BOUNDARY, MICRO_BOUNDARY)
+SNIP_BOUNDARY = "snip_boundary"  # after messages that were removed from the context
+# types of lines outside the tree that change the context: tool results of which the model sees an
+# excerpt, and messages that a summary replaced
+EXCERPTS = "content-replacement"
+COLLAPSE = "marble-origami-commit"
+CHANGES = (EXCERPTS, COLLAPSE)
 _NOT_A_MODEL = "<synthetic>"  # in place of a model's name, in what Claude Code itself wrote
 
 
@@ -34,6 +40,7 @@ class SessionLine:
         has_uuid: whether `id` is the uuid.
         parent: the uuid of the line before it; None if no line precedes it.
         fields: the fields of its JSON object.
+        changes: the lines before it that change the context, of the types `CHANGES`.
     """
 
     source: str
@@ -41,6 +48,7 @@ class SessionLine:
     has_uuid: bool
     parent: str | None
     fields: Mapping[str, Any]
+    changes: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -169,12 +177,17 @@ _TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
 
 def distinct_lines(records: Sequence[SourcedRecord]) -> tuple[list[SessionLine], list[Unread]]:
     """Returns the lines, and a note on each whose uuid a later line reuses for other content."""
+    changes: dict[tuple[str, str], list[Mapping[str, Any]]] = {}  # by session and subagent
     records = [record for record in records if _is_of_dialog(record.fields)]
     identifying = _identifying_uuids([fields for _, fields in records])
     lines: dict[str, SessionLine] = {}
     contents: set[str] = set()  # of replies and results without a uuid
     reused: list[Unread] = []
     for number, (source, fields) in enumerate(records):
+        owner = (str(fields.get("sessionId") or ""), str(fields.get("agentId") or ""))
+        if fields.get("type") in CHANGES:
+            changes.setdefault(owner, []).append(fields)
+            continue
         uuid = _uuid_of(fields)
         has_uuid = uuid in identifying
         if not uuid and (content := _unique_content(fields)):
@@ -191,13 +204,16 @@ def distinct_lines(records: Sequence[SourcedRecord]) -> tuple[list[SessionLine],
             reused.append(Unread(sentence))
         name = uuid if has_uuid else f"event {number}"
         parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
-        lines[name] = SessionLine(source, name, has_uuid, str(parent) if parent else None, fields)
+        before = tuple(changes.pop(owner, ()))
+        parent = str(parent) if parent else None
+        lines[name] = SessionLine(source, name, has_uuid, parent, fields, before)
     return list(lines.values()), reused
 
 
 def _is_of_dialog(fields: Mapping[str, Any]) -> bool:
     is_boundary = fields.get("type") == "system" and fields.get("subtype") in BOUNDARIES
-    return bool(_uuid_of(fields)) or fields.get("type") in _TYPES or is_boundary
+    is_typed = fields.get("type") in (*_TYPES, *CHANGES)
+    return bool(_uuid_of(fields)) or is_typed or is_boundary
 
 
 def _uuid_of(fields: Mapping[str, Any]) -> str:
