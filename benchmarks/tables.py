@@ -11,30 +11,18 @@ no test compares it, as fonts differ between machines.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tabled.behaviour import (
-    ablation_table,
-    checking_table,
-    coverage_table,
-    demo_caption,
-    demo_real_caption,
-    demo_real_table,
-    drift_table,
-    following_line,
-    ifeval_table,
-    lengths_table,
-    quoted_dialog,
-    suite_init_table,
-    verdicts_table,
-)
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
+from tabled.census import census_line, census_page
 from tabled.costs import chosen_page, stage_page
+from tabled.decodable import decodable_page, decodable_summary
+from tabled.default_model import ablation_table, drift_table, following_line, lengths_table
+from tabled.demo import demo_caption, demo_real_caption, demo_real_table, quoted_dialog
 from tabled.edits import (
     conversations_line,
     edit_costs_line,
@@ -42,14 +30,10 @@ from tabled.edits import (
     fixes_table,
     helping_sentence,
 )
+from tabled.front_door import logs_example, measurement_example, serving_example
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
-from tabled.loss import (
-    conversations_list,
-    kinds_table,
-    lost_sentences,
-    recall_table,
-)
+from tabled.loss import conversations_list, kinds_table, lost_sentences, recall_table
 from tabled.loss import write_figure as write_loss_figure
 from tabled.papers import (
     claims_page,
@@ -61,38 +45,27 @@ from tabled.papers import (
 )
 from tabled.precedent import precedent_fixes_table, precedent_line, precedent_table
 from tabled.reading import RESULTS, ROOT, read_all
-from tabled.real import (
+from tabled.reliability import checking_table, coverage_table, ifeval_table, verdicts_table
+from tabled.repeating import repeating_table
+from tabled.scaling import ray_table, scaling_page, scaling_table
+from tabled.serve import proxy_line, real_serve_line, remind_line, serve_table
+from tabled.smollm2 import (
     confirmed_page,
-    decodable_page,
-    decodable_summary,
     drift_page,
     drift_summary,
     explored_page,
-    front_door,
-    front_serve,
     start_line,
     truncation_table,
 )
-from tabled.repeating import repeating_table
-from tabled.speed import (
-    SCALING_GPU,
+from tabled.speed import loading_table, speed_table
+from tabled.steering_time import (
     attention_table,
-    census_line,
-    census_page,
     decode_step_tables,
     gpu_table,
     llama_table,
-    loading_table,
-    proxy_line,
-    ray_table,
-    real_serve_line,
-    remind_line,
-    scaling_page,
-    scaling_table,
-    serve_table,
-    speed_table,
     vllm_table,
 )
+from tabled.suite_init import suite_init_table
 
 from holdfast.report.log_formats import formats_table
 
@@ -186,7 +159,7 @@ def required_tables() -> dict[str, str]:
         "methods": catalogue_table(),
         "api": api_sections(),
         "ifeval": ifeval_table(),
-        "scaling": scaling_table(SCALING_GPU),
+        "scaling": scaling_table(),
         "checking": checking_table(),
         "coverage": coverage_table(),
         "verdicts": verdicts_table(),
@@ -235,9 +208,9 @@ def optional_tables() -> dict[str, str]:
         ("suite_init", suite_init_table),
         ("smollm2_drift", drift_summary),
         ("start-with", start_line),
-        ("front-measure", functools.partial(front_door, "measure")),
-        ("front-logs", functools.partial(front_door, "logs")),
-        ("front-serve", front_serve),
+        ("front-measure", measurement_example),
+        ("front-logs", logs_example),
+        ("front-serve", serving_example),
         ("truncation_smollm2", truncation_table),
         ("decodable", decodable_summary),
     ):

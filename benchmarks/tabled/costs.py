@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabled.reading import interval, markdown, points, read
+from tabled.reading import difference, markdown, points, read
 
 LEFT_OUT = {  # methods of 0.2 that were removed, by name
     "directer": "forwarded each token again with the keys of the span multiplied"
@@ -32,10 +32,10 @@ def chosen_rows(record: dict) -> dict[str, str]:
         return f"`{row['method'].removesuffix(end)}`{endings.get(end, '')}{star}"
 
     def row(setting: dict) -> str:
-        ahead = "" if setting["all_heads"] else interval(setting["ahead_of_all_heads"])
+        ahead = "" if setting["all_heads"] else difference(setting["ahead_of_all_heads"])
         return (
-            f"| {method(setting)} | {interval(setting['free_gain'])} |"
-            f" {points(setting['points_lost'])} | {ahead} | {interval(setting['fixed_gain'])} |"
+            f"| {method(setting)} | {difference(setting['free_gain'])} |"
+            f" {points(setting['points_lost'])} | {ahead} | {difference(setting['fixed_gain'])} |"
         )
 
     return {setting["method"]: row(setting) for setting in record["settings"][1:]}
@@ -104,14 +104,14 @@ def equal_cost_rows(record: dict) -> list[str]:
     def row(setting: dict) -> str:
         cells = [
             f"`{setting['method']}`{'' if setting['published'] else ' (ours)'}",
-            interval(setting["gain"]),
+            difference(setting["gain"]),
             *(points(setting[f"points_lost_turn_{turn}"]) for turn in turns),
-            *(interval(setting[f"lead_turn_{turn}"]) for turn in turns),
+            *(difference(setting[f"lead_turn_{turn}"]) for turn in turns),
         ]
         if beside:
             recalled = setting.get("recall_points_lost")
             cells += [
-                interval(setting["fixed_histories_gain"]),
+                difference(setting["fixed_histories_gain"]),
                 points(recalled) if recalled else "",
             ]
         return f"| {' | '.join(cells)} |"
@@ -208,8 +208,8 @@ def left_out_table() -> str:
     for name, words in LEFT_OUT.items():
         tried = [setting for setting in settings if setting["method"].partition(":")[0] == name]
         best = max(tried, key=lambda setting: setting["lead_turn_4"]["mean"])
-        cells = [interval(best["gain"]), points(best["points_lost_turn_4"])]
-        cells.append(interval(best["lead_turn_4"]))
+        cells = [difference(best["gain"]), points(best["points_lost_turn_4"])]
+        cells.append(difference(best["lead_turn_4"]))
         rows.append([f"`{name}`", words, f"`{best['method']}`", *cells])
     return "\n".join(
         [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabled.reading import interval, markdown
+from tabled.reading import difference, markdown
 
 _COLUMNS = (  # history, whether the prompt is in view
     ("kept", True, "after kept replies, with the prompt"),
@@ -73,8 +73,8 @@ def _line(record: dict) -> str:
     return (
         f"- `{record['model']}`: {record['conversations']} pairs of histories; {result['used']} of"
         f" their {result['of']} rules are clear. After {deepest['seen']} replies that broke them,"
-        f" the prompt is worth {interval(deepest['prompt_after_broken'])}; with the prompt in"
-        f" view, {deepest['seen']} kept replies are worth {interval(deepest['precedent'])} more"
+        f" the prompt is worth {difference(deepest['prompt_after_broken'])}; with the prompt in"
+        f" view, {deepest['seen']} kept replies are worth {difference(deepest['precedent'])} more"
         " than broken ones."
     )
 
