@@ -31,10 +31,10 @@ from tabled.edits import (
     helping_sentence,
 )
 from tabled.front_door import logs_example, measurement_example, serving_example
-from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
 from tabled.loss import conversations_list, kinds_table, lost_sentences, recall_table
 from tabled.loss import write_figure as write_loss_figure
+from tabled.packages import package_drawing
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -69,8 +69,7 @@ from tabled.suite_init import suite_init_table
 
 from holdfast.report.log_formats import formats_table
 
-# The record of each table of `optional_tables`, if it has another name.
-RECORDED = {
+RECORD_OF_TABLE = {  # the record of each table of `optional_tables`, if it has another name
     "ray": "ray_qwen",
     "decode_step": "decode_step_qwen",
     "quoted": "demo_real",
@@ -79,17 +78,12 @@ RECORDED = {
     "gpu": "gpu/decode_step",
     **dict.fromkeys(("front-measure", "front-logs", "front-serve"), "front_door"),
 }
-
-STAGES = (
-    "equal_cost_explored",
-    "equal_cost",
-    "equal_cost_explored_many",
-    "equal_cost_many",
-)  # which have separate pages
+# the records of equal_cost.py, each of which has a page
+STAGES = ("equal_cost_explored", "equal_cost", "equal_cost_explored_many", "equal_cost_many")
 
 
-def filled(text: str, tables: dict[str, str]) -> str:
-    """Fills each table into `text`, between its markers."""
+def fill(text: str, tables: dict[str, str]) -> str:
+    """Returns the text with each table between its markers."""
     for name, table in tables.items():
         text = re.sub(
             rf"<!-- {name} -->.*?<!-- /{name} -->",
@@ -100,8 +94,8 @@ def filled(text: str, tables: dict[str, str]) -> str:
     return text
 
 
-def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
-    """Makes the tables' links to ROOT/, RESULTS/ and DOCS/ relative to a page."""
+def with_relative_links(tables: dict[str, str], page: Path) -> dict[str, str]:
+    """Returns the tables with their links to ROOT/, RESULTS/ and DOCS/ relative to a page."""
     up = "../" * (len(page.relative_to(ROOT).parts) - 1)
     docs = "" if page.parent == ROOT / "docs" else f"{up}docs/"
     return {
@@ -115,7 +109,7 @@ def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
 def documents() -> dict[Path, str]:
     """The text that each document should have."""
     tables = required_tables() | optional_tables()
-    quoting = (
+    pages = (
         ROOT / "README.md",
         ROOT / "benchmarks" / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
@@ -123,8 +117,8 @@ def documents() -> dict[Path, str]:
     )
     return (
         {
-            **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
-            ROOT / "docs" / "figures" / "house.svg": house_drawing(),
+            **{path: fill(path.read_text(), with_relative_links(tables, path)) for path in pages},
+            ROOT / "docs" / "figures" / "house.svg": package_drawing(),
             RESULTS / "census.md": census_page(),
             RESULTS / "claims.md": verdicts_page(),
             RESULTS / "decodable.md": decodable_page(),
@@ -144,7 +138,7 @@ def documents() -> dict[Path, str]:
 
 
 def required_tables() -> dict[str, str]:
-    """The tables whose records are always there, by the name of their markers."""
+    """The tables whose records must be there, by the name of their markers."""
     edits = read_all("message_edits")
     steering = read_all("steering_fixes")
     costs = read_all("edit_costs")
@@ -190,7 +184,7 @@ def required_tables() -> dict[str, str]:
 
 
 def optional_tables() -> dict[str, str]:
-    """The tables whose records are there, by the name of their markers."""
+    """The tables whose records may be missing, by the name of their markers."""
     tables = {}
     for name, table in (
         ("serve", serve_table),
@@ -214,7 +208,7 @@ def optional_tables() -> dict[str, str]:
         ("truncation_smollm2", truncation_table),
         ("decodable", decodable_summary),
     ):
-        if (RESULTS / f"{RECORDED.get(name, name)}.json").exists():
+        if (RESULTS / f"{RECORD_OF_TABLE.get(name, name)}.json").exists():
             tables[name] = table()
     if "zhang2024" in records():
         tables["pasta"] = methods_table()
