@@ -2,9 +2,9 @@
 
     python benchmarks/causes.py --out benchmarks/results/causes.json
 
-No model is needed. The labels (`tests/data/causes`) were set before the code was run on them.
-Nobody looked at the half `held-out` before its first run; `hand` and `real` are a third set and
-`fresh` a fourth, which were added later. All sets have been looked at since, so only the first runs
+No model is needed. The labels (`tests/data/causes`) were set before the code was run on them. The
+first dialogs were in two halves, of which nobody looked at `held-out` before its first run; the
+other parts were added later. All parts have been looked at since, so only the first runs
 (`tests/data/causes/first_run.json`) show what to expect.
 """
 
@@ -25,20 +25,26 @@ from holdfast.drift import load_suite
 from holdfast.logs import read_logs, score_logs
 from holdfast.records import CAUSES
 
-BARE = "real-without-recalled"  # the same dialogs under rules without their `recalled`
-HALVES = ("develop", "held-out", "later", "hand", "real", BARE, "fresh")
+# the dialogs of `real` once more, under rules without `recalled`
+REAL_WITHOUT_RECALLED = "real-without-recalled"
+# parts of the labelled dialogs, which the data calls halves, as the first two were
+PARTS = ("develop", "held-out", "later", "hand", "real", REAL_WITHOUT_RECALLED, "fresh")
 
 
-class LabelledBreach(NamedTuple):
-    """A broken rule with two explanations."""
+class ExplainedBreach(NamedTuple):
+    """A broken rule, and the cause of it by hand and by `holdfast logs`."""
 
     breach: str  # the dialog, the turn and the rule, in words
-    label: str  # the cause, set by hand
+    label: str  # the cause as it was labelled by hand
     cause: str  # as `holdfast logs` found it
 
 
-def compare(dialog: dict, suite: dict, folder: Path) -> list[LabelledBreach]:
-    """Explains each labelled breach of a dialog."""
+def explain_breaches(dialog: dict, suite: dict, folder: Path) -> list[ExplainedBreach]:
+    """Finds the cause of each labelled breach of a dialog.
+
+    Args:
+        folder: for the files that `holdfast logs` reads and writes.
+    """
     rules = folder / f"{dialog['suite']}.yaml"
     rules.write_text(suite_file(suite, dialog["suite"]), encoding="utf-8")
     logs = read_logs([write(dialog, folder)])
@@ -50,7 +56,7 @@ def compare(dialog: dict, suite: dict, folder: Path) -> list[LabelledBreach]:
         if probe.cause is not None
     }
     return [
-        LabelledBreach(
+        ExplainedBreach(
             breach=f"{label.dialog}, dialog {label.record + 1}, turn {label.turn}: {label.rule}",
             label=label.cause,
             cause=causes[label.record, label.turn, label.rule],
@@ -59,12 +65,35 @@ def compare(dialog: dict, suite: dict, folder: Path) -> list[LabelledBreach]:
     ]
 
 
-def result_of(dialogs: list[list[LabelledBreach]]) -> dict:
+def measure_part(part: str, all_dialogs: list[dict], suites: dict[str, dict]) -> dict:
+    """Explains the breaches of one of `PARTS`."""
+    half = part
+    if part == REAL_WITHOUT_RECALLED:
+        half = "real"
+        suites = {name: without_recalled(suite) for name, suite in suites.items()}
+    dialogs = [dialog for dialog in all_dialogs if dialog["half"] == half]
+    with tempfile.TemporaryDirectory() as folder:
+        explained = [
+            explain_breaches(dialog, suites[dialog["suite"]], Path(folder)) for dialog in dialogs
+        ]
+    return {"dialogs": len(dialogs), **agreement_of(explained)}
+
+
+def without_recalled(suite: dict) -> dict:
+    """A suite whose rules have no `recalled`."""
+    rules = [{name: rule[name] for name in rule if name != "recalled"} for rule in suite["rules"]]
+    return {**suite, "rules": rules}
+
+
+def agreement_of(breaches_by_dialog: list[list[ExplainedBreach]]) -> dict:
     """Agreement with its 95% interval over dialogs, and the table of labels and causes."""
-    agreeing = [[sum(breach.label == breach.cause for breach in breaches)] for breaches in dialogs]
-    totals = [[len(breaches)] for breaches in dialogs]
+    breaches = [breach for of_dialog in breaches_by_dialog for breach in of_dialog]
+    agreeing = [
+        [sum(breach.label == breach.cause for breach in of_dialog)]
+        for of_dialog in breaches_by_dialog
+    ]
+    totals = [[len(of_dialog)] for of_dialog in breaches_by_dialog]
     (agreement,) = share(np.array(agreeing, dtype=float), np.array(totals, dtype=float))
-    breaches = [breach for of_dialog in dialogs for breach in of_dialog]
     counts = Counter((breach.label, breach.cause) for breach in breaches)
     return {
         "breaches": len(breaches),
@@ -78,31 +107,17 @@ def result_of(dialogs: list[list[LabelledBreach]]) -> dict:
     }
 
 
-def without_recalled(suite: dict) -> dict:
-    """A suite whose rules have no `recalled`."""
-    rules = [{name: rule[name] for name in rule if name != "recalled"} for rule in suite["rules"]]
-    return {**suite, "rules": rules}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--half", choices=HALVES, help="only this half")
+    parser.add_argument("--half", choices=PARTS, help="only this part of the dialogs")
     arguments = parser.parse_args()
     files = load(), load_blind(), load_fresh()
     suites = {name: suite for file in files for name, suite in file["suites"].items()}
-    bare_suites = {name: without_recalled(suite) for name, suite in suites.items()}
-    all_dialogs = [dialog for file in files for dialog in file["dialogs"]]
+    dialogs = [dialog for file in files for dialog in file["dialogs"]]
     record: dict = {"measured_on": measured_on()}
-    for half in HALVES if arguments.half is None else (arguments.half,):
-        label_of_half = "real" if half == BARE else half
-        dialogs = [dialog for dialog in all_dialogs if dialog["half"] == label_of_half]
-        suites_of_half = bare_suites if half == BARE else suites
-        with tempfile.TemporaryDirectory() as folder:
-            compared = [
-                compare(dialog, suites_of_half[dialog["suite"]], Path(folder)) for dialog in dialogs
-            ]
-        record[half] = {"dialogs": len(dialogs), **result_of(compared)}
+    for part in PARTS if arguments.half is None else (arguments.half,):
+        record[part] = measure_part(part, dialogs, suites)
     write_record(record, arguments.out)
 
 

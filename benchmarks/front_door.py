@@ -22,11 +22,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx2
 from stamp import ROOT, measured_on
 
 import holdfast
+
+if TYPE_CHECKING:
+    from selenium.webdriver.remote.webdriver import WebDriver
 
 FIX = "split-softmax:exponent=0.7,heads=20-29.0-8"
 MEASURE = (
@@ -36,28 +40,37 @@ MEASURE = (
 LOGS = "holdfast logs runs/luna --suite luna --out runs/luna-logs"
 SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"
 URL = "http://127.0.0.1:8000"
-# A question, picked, that only the model with the fix answers as its system prompt says.
+
+# The request to the server: a question, which we picked, that only the model with the fix answers
+# as its system prompt says.
 PROMPT = "You are a waiter at Chez Marie. The dish of the day is onion soup."
-ASK = "What is the dish of the day?"
+QUESTION = "What is the dish of the day?"
 DISH = "onion soup"
-CHAT = [{"role": "system", "content": PROMPT}, {"role": "user", "content": ASK}]
-UNSTEERED = {"steering": "none"}
-# The dialog of the playground's picture: messages of the one that README quotes, and the question
-# above; at the first seed at which only the column with the fix names the dish.
-TALK = [
+REQUEST = {
+    "model": "smollm2",
+    "messages": [
+        {"role": "system", "content": PROMPT},
+        {"role": "user", "content": QUESTION},
+    ],
+    "temperature": 0,
+    "max_tokens": 40,
+}
+UNSTEERED = {"steering": "none"}  # the field that leaves the fix out
+
+# The picture of the playground: one dialog, at the first seed at which only the column with the fix
+# names the dish.
+USER_MESSAGES = [
     "We want to build a tree house for the children.",
     "There is an old apple tree in the garden with three strong branches.",
     "My father built one for us when we were small, and it lasted twenty winters.",
     "What kind of wood is best for something that stands outside?",
     "We were thinking of a rope ladder, and perhaps a bucket on a string.",
     "I cannot wait to see their faces when it is finished.",
-    ASK,
+    QUESTION,
 ]
 SEEDS = range(20)
-WIDTH = 1100
-HEIGHTS = {"page": 1560, "terminal": 930, "playground": 1040}
-MAX_BYTES = 300_000
-SET_DRAWING = """
+SAMPLING = {"temperature": 0.7, "max tokens": 50}  # by the labels of the playground's inputs
+SET_SAMPLING = """
 for (const label of document.querySelectorAll("#columns label"))
   for (const [name, value] of Object.entries(arguments[0]))
     if (label.textContent.trim() === name) {
@@ -65,6 +78,12 @@ for (const label of document.querySelectorAll("#columns label"))
       input.value = value;
       input.dispatchEvent(new Event("input"));
     }"""
+
+# The pictures
+WIDTH = 1100  # pixels
+HEIGHTS = {"page": 1560, "terminal": 930, "playground": 1040}
+MAX_BYTES = 300_000
+TERMINAL_COLUMNS = 120
 TERMINAL = """<body style="margin:0;background:#14181f;color:#d7dce2">
 <pre style="margin:18px 22px;white-space:pre-wrap;font:14px/1.45 monospace">{text}</pre>"""
 
@@ -78,12 +97,9 @@ def main() -> None:
     measured = printed_by(MEASURE)
     scored = printed_by(LOGS)
     with serving():
-        body = {"model": "smollm2", "messages": CHAT, "temperature": 0, "max_tokens": 40}
-        answer, unsteered = (
-            httpx2.post(f"{URL}/v1/chat/completions", json=body | more, timeout=300).json()
-            for more in ({}, UNSTEERED)
-        )
-        kept = take_pictures(out.with_suffix(""), measured)
+        steered = complete(REQUEST)
+        unsteered = complete(REQUEST | UNSTEERED)
+        names_dish = take_pictures(out.with_suffix(""), measured)
     record = {
         "benchmark": "front_door",
         "measured_on": stamp,
@@ -91,17 +107,17 @@ def main() -> None:
         "logs": {"command": LOGS, "printed": scored},
         "serve": {
             "command": SERVE,
-            "request": body,
-            "reply": answer["choices"][0]["message"]["content"],
-            "holdfast": answer["holdfast"],
+            "request": REQUEST,
+            "reply": steered["choices"][0]["message"]["content"],
+            "holdfast": steered["holdfast"],
             "unsteered": UNSTEERED,
             "reply_unsteered": unsteered["choices"][0]["message"]["content"],
         },
         "playground": {
             "system_prompt": PROMPT,
-            "user": TALK,
-            "seed": len(kept) - 1,
-            "kept": kept,  # by seed from 0: whether each column still names the dish
+            "user": USER_MESSAGES,
+            "seed": len(names_dish) - 1,
+            "kept": names_dish,
         },
         "pictures": sorted(path.name for path in out.with_suffix("").glob("*.png")),
     }
@@ -134,46 +150,67 @@ def serving() -> Iterator[None]:
         process.wait()
 
 
-def take_pictures(folder: Path, terminal: list[str]) -> list[list[bool]]:
-    """Takes pictures of the run's page, the terminal and the playground; returns, by seed, whether
-    each column kept its prompt.
+def complete(body: dict) -> dict:
+    """The server's answer to a chat."""
+    return httpx2.post(f"{URL}/v1/chat/completions", json=body, timeout=300).json()
+
+
+def take_pictures(folder: Path, printed: list[str]) -> list[list[bool]]:
+    """Takes pictures of the run's page, the terminal and the playground.
+
+    Args:
+        printed: the lines that the measurement printed.
+
+    Returns:
+        By seed from 0, whether each column of the playground names the dish.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_browser() as browser:
+        browser.get((ROOT / "runs" / "luna" / "report.html").as_uri())
+        save_picture(browser, folder, "page")
+        browser.get(write_terminal_page(printed).as_uri())
+        save_picture(browser, folder, "terminal")
+        names_dish = []
+        for seed in SEEDS:
+            replies = hold_dialog(browser, seed)
+            names_dish.append([DISH in reply.lower() for reply in replies])
+            if names_dish[-1] == [False, True]:
+                save_picture(browser, folder, "playground")
+                return names_dish
+    raise SystemExit(f"At no seed of {SEEDS} does only the column with the fix keep the prompt.")
+
+
+@contextmanager
+def open_browser() -> Iterator[WebDriver]:
+    """Opens chromium without a window; closes it in the end."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     sys.path.insert(0, str(ROOT / "tests" / "support"))
     from browsing import BROWSER, DRIVER, FLAGS
 
-    folder.mkdir(parents=True, exist_ok=True)
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for flag in (*FLAGS, f"--window-size={WIDTH},{HEIGHTS['page']}"):
         options.add_argument(flag)
     browser = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
-        browser.get((ROOT / "runs" / "luna" / "report.html").as_uri())
-        save(browser, folder, "page")
-        page = ROOT / "runs" / "luna-terminal.html"
-        fill = functools.partial(textwrap.fill, width=120, break_on_hyphens=False)
-        typed = fill(f"$ {MEASURE}", subsequent_indent="    ")
-        text = "\n".join([typed, *(fill(line) if len(line) > 120 else line for line in terminal)])
-        page.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
-        browser.get(page.as_uri())
-        save(browser, folder, "terminal")
-        kept = []
-        for seed in SEEDS:
-            kept.append([DISH in reply.lower() for reply in talk(browser, seed)])
-            if kept[-1] == [False, True]:
-                save(browser, folder, "playground")
-                return kept
-        raise SystemExit(
-            f"At no seed of {SEEDS} does only the column with the fix keep the prompt."
-        )
+        yield browser
     finally:
         browser.quit()
 
 
-def talk(browser, seed: int) -> list[str]:
+def write_terminal_page(printed: list[str]) -> Path:
+    """Writes a page that looks like the terminal after the measurement."""
+    fill = functools.partial(textwrap.fill, width=TERMINAL_COLUMNS, break_on_hyphens=False)
+    lines = [fill(f"$ {MEASURE}", subsequent_indent="    ")]
+    lines += [fill(line) if len(line) > TERMINAL_COLUMNS else line for line in printed]
+    page = ROOT / "runs" / "luna-terminal.html"
+    page.write_text(TERMINAL.format(text=html.escape("\n".join(lines))), encoding="utf-8")
+    return page
+
+
+def hold_dialog(browser: WebDriver, seed: int) -> list[str]:
     """Holds the dialog in the playground; returns the last reply of each column."""
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
@@ -186,8 +223,8 @@ def talk(browser, seed: int) -> list[str]:
     WebDriverWait(browser, 60).until(lambda _: send.is_enabled())
     system.clear()
     system.send_keys(PROMPT)
-    browser.execute_script(SET_DRAWING, {"seed": seed, "temperature": 0.7, "max tokens": 50})
-    for text in TALK:
+    browser.execute_script(SET_SAMPLING, {"seed": seed, **SAMPLING})
+    for text in USER_MESSAGES:
         draft.send_keys(text)
         send.click()
         for shown in (True, False):  # the button to stop, while a column answers
@@ -196,9 +233,10 @@ def talk(browser, seed: int) -> list[str]:
     return [reply.text for reply in texts[-2:]]
 
 
-def save(browser, folder: Path, name: str) -> None:
+def save_picture(browser: WebDriver, folder: Path, name: str) -> None:
+    """Takes a picture of the page that the browser shows, one of `HEIGHTS`."""
     browser.set_window_size(WIDTH, HEIGHTS[name])
-    time.sleep(1)
+    time.sleep(1)  # until the page has its new size
     path = folder / f"{name}.png"
     browser.save_screenshot(str(path))
     if path.stat().st_size > MAX_BYTES:

@@ -25,17 +25,22 @@ from pathlib import Path
 import numpy as np
 from stamp import measured_on, write_json
 
-POINTS = {
+POINTS = {  # the values of what is varied
     "conversations": (4, 8, 16, 32),
     "rounds": (2, 4, 8),
-    "context": (512, 1024, 2048, 4096, 8000, 16000),
+    "context": (512, 1024, 2048, 4096, 8000, 16000),  # tokens
 }
-FIXED = {  # the fixed values of the others while one is varied
+FIXED = {  # what is the same at all points, in words
     "conversations": "2 rounds",
     "rounds": "8 conversations",
     "context": "a prompt of 150 tokens to hold on to, split-softmax 0.5; 8 tokens generated",
 }
+# the settings of the points that vary something else
+FIXED_ROUNDS = 2
+FIXED_CONVERSATIONS = 8
 STEERING = "split-softmax:exponent=0.5"
+SPAN = range(5, 155)  # tokens of the prompt that are held on to
+REPLY_TOKENS = 8
 
 
 def memory(name: str) -> int:
@@ -54,14 +59,18 @@ def settled_memory() -> int:
     return memory("VmRSS")
 
 
-def run_dialogs(name: str, conversations: int, rounds: int) -> dict:
+# `torch` and `holdfast` are imported inside functions, so that the process that starts the others
+# takes little memory beside them
+
+
+def run_dialogs(model_name: str, conversations: int, rounds: int) -> dict:
     """Measures the seconds, tokens and peak memory of a drift run."""
     import holdfast
     from holdfast import drift
 
-    model = holdfast.load(name)
+    model = holdfast.load(model_name)
     suite = drift.load_suite("everyday")
-    model.generate([{"role": "user", "content": "Hello."}])
+    model.generate([{"role": "user", "content": "Hello."}])  # warms up
     sampling = holdfast.Sampling(0.7, max_new_tokens=60)
     settings = drift.Settings(rounds, conversations, seed=0, sampling=sampling)
     cast = drift.Cast(user_turns="everyday")
@@ -74,8 +83,8 @@ def run_dialogs(name: str, conversations: int, rounds: int) -> dict:
     return {"seconds": seconds, "tokens": tokens, "bytes": memory("VmHWM") - before}
 
 
-def run_context(name: str, length: int) -> dict:
-    """Measures a steered prompt of `length` tokens with a short reply."""
+def run_context(model_name: str, length: int) -> dict:
+    """Measures the prefill of a steered prompt of `length` tokens, and decoding a short reply."""
     import torch
 
     import holdfast
@@ -84,14 +93,15 @@ def run_context(name: str, length: int) -> dict:
     from holdfast.generation.token_requests import TokenPrompt, TokenRequest
     from holdfast.methods import compile_methods, read_methods
 
-    runner = holdfast.load(name).runner
+    runner = holdfast.load(model_name).runner
     ids = torch.randint(6, 2048, (length,), generator=torch.Generator().manual_seed(1)).tolist()
-    span = tuple(5 <= position < 155 for position in range(length))
+    span = tuple(position in SPAN for position in range(length))
     prompt = TokenPrompt(tuple(ids), span, compile_methods(read_methods(STEERING)))
     scheduler = Scheduler(runner, frozenset(), 1)
+    sampling = Sampling(temperature=0, max_new_tokens=REPLY_TOKENS)
     before = settled_memory()
     began = time.perf_counter()
-    handle = scheduler.submit(TokenRequest((prompt,), sampling=Sampling(0, 1, 8)))
+    handle = scheduler.submit(TokenRequest((prompt,), sampling=sampling))
     scheduler.step()
     prefilled = time.perf_counter()
     while not handle.done:
@@ -100,23 +110,28 @@ def run_context(name: str, length: int) -> dict:
     return {
         "seconds": prefilled - began,
         "tokens": length,
-        "decode_seconds_per_token": (ended - prefilled) / 7,
+        # the prefill draws the first token
+        "decode_seconds_per_token": (ended - prefilled) / (REPLY_TOKENS - 1),
         "bytes": memory("VmHWM") - before,
     }
 
 
-def measure(name: str, kind: str, value: int) -> dict:
-    """Measures one point in this process."""
-    if kind == "conversations":
-        return run_dialogs(name, value, 2)
-    if kind == "rounds":
-        return run_dialogs(name, 8, value)
-    return run_context(name, value)
+def measure_point(model_name: str, varied: str, value: int) -> dict:
+    """Measures one point in this process.
+
+    Args:
+        varied: one of the names in `POINTS`.
+    """
+    if varied == "conversations":
+        return run_dialogs(model_name, value, FIXED_ROUNDS)
+    if varied == "rounds":
+        return run_dialogs(model_name, FIXED_CONVERSATIONS, value)
+    return run_context(model_name, value)
 
 
-def measure_in_subprocess(name: str, kind: str, value: int) -> dict:
+def measure_in_subprocess(model_name: str, varied: str, value: int) -> dict:
     """Measures one point in a separate process."""
-    command = [sys.executable, __file__, "--model", name, "--point", kind, str(value)]
+    command = [sys.executable, __file__, "--model", model_name, "--point", varied, str(value)]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ran.stdout.splitlines()[-1])
 
@@ -126,19 +141,19 @@ def exponent(values: list[int], measured: list[float]) -> float:
     return round(float(np.polyfit(np.log(values), np.log(measured), 1)[0]), 3)
 
 
-def series(name: str, kind: str, runs_by_value: dict[int, list[dict]]) -> dict:
-    """All points of one kind, with their exponents."""
+def series(varied: str, runs_by_value: dict[int, list[dict]]) -> dict:
+    """All points at which one thing is varied, with their exponents."""
     points = []
     for value, runs in runs_by_value.items():
         per_token = [run["seconds"] / run["tokens"] for run in runs]
         point = {
-            kind: value,
+            varied: value,
             "tokens": runs[0]["tokens"],
             "seconds_per_token": statistics.median(per_token),
             "range": [min(per_token), max(per_token)],
             "bytes": statistics.median(run["bytes"] for run in runs),
         }
-        if kind == "context":
+        if varied == "context":
             steps = [run["decode_seconds_per_token"] for run in runs]
             point["decode_seconds_per_token"] = statistics.median(steps)
         points.append(point)
@@ -147,7 +162,7 @@ def series(name: str, kind: str, runs_by_value: dict[int, list[dict]]) -> dict:
         for measured in ("seconds_per_token", "bytes", "decode_seconds_per_token")
         if measured in points[0]
     }
-    return {"varied": kind, "held": FIXED[kind], "points": points, "exponents": exponents}
+    return {"varied": varied, "held": FIXED[varied], "points": points, "exponents": exponents}
 
 
 def main() -> None:
@@ -155,37 +170,37 @@ def main() -> None:
     parser.add_argument("--model", default="qwen-0.5b")
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--only", choices=POINTS)
-    parser.add_argument("--most", type=int, help="leave out points above")
+    parser.add_argument("--most", type=int, help="leave out points with a larger value")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.point:
-        kind, value = arguments.point
-        print(json.dumps(measure(arguments.model, kind, int(value))))
+        varied, value = arguments.point
+        print(json.dumps(measure_point(arguments.model, varied, int(value))))
         return
     import holdfast
 
-    name = arguments.model
-    model = holdfast.load(name)
-    result = {"benchmark": "growth", "model": name, "measured_on": measured_on(model)}
-    kinds = [arguments.only] if arguments.only else list(POINTS)
-    most = min(
-        arguments.most or max(map(max, POINTS.values())),
-        model.hf_model.config.max_position_embeddings,
-    )
+    model = holdfast.load(arguments.model)
+    record = {"benchmark": "growth", "model": arguments.model, "measured_on": measured_on(model)}
+    largest = model.hf_model.config.max_position_embeddings
+    if arguments.most:
+        largest = min(largest, arguments.most)
     del model
     runs: dict[str, dict[int, list[dict]]] = {
-        kind: {value: [] for value in POINTS[kind] if value <= most} for kind in kinds
+        varied: {value: [] for value in values if value <= largest}
+        for varied, values in POINTS.items()
+        if arguments.only in (None, varied)
     }
-    points = [(kind, value) for kind in kinds for value in runs[kind]]
+    points = [(varied, value) for varied in runs for value in runs[varied]]
     for number in range(1, arguments.repetitions + 1):
-        for kind, value in random.sample(points, len(points)):
-            runs[kind][value].append(measure_in_subprocess(name, kind, value))
-            print(number, kind, value, runs[kind][value][-1], flush=True)
-        result["repetitions"] = number
-        result["series"] = [series(name, kind, runs[kind]) for kind in kinds]
+        for varied, value in random.sample(points, len(points)):
+            run = measure_in_subprocess(arguments.model, varied, value)
+            runs[varied][value].append(run)
+            print(number, varied, value, run, flush=True)
+        record["repetitions"] = number
+        record["series"] = [series(varied, by_value) for varied, by_value in runs.items()]
         if arguments.out:
-            write_json(result, arguments.out)
+            write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

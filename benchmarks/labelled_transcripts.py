@@ -1,6 +1,16 @@
 """Writes the dialogs of `tests/data/causes/labelled.yaml` in the formats of logs.
 
-Each format is written from its published schema; the README beside the file lists them.
+A dialog is a list of events, each with a kind and a value:
+
+    - system: You are Tony. Sign as Tony.    # the system prompt
+    - user: What do you have?
+    - say: Pizza.                            # a message of the assistant
+    - breaks: {signs: present}               # labels of the turn: its broken rules, and why
+
+Agents also `run` a command, and `edit` or `read` a file; `agents` is their rules file. A dialog is
+changed by `compact` (with the summary), `drop` (of the first messages, with their number), `resume`
+and `session`. Each format is written from its published schema, which the README beside the file
+lists.
 """
 
 from __future__ import annotations
@@ -23,12 +33,14 @@ TIME = "2026-09-14T10:00:00.000Z"
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """A labelled breach.
+class LabelledBreach:
+    """A broken rule, and the cause of it.
 
     Args:
-        record: the number of the dialog in the file, from 0; a new session begins another.
-        turn: the number of the turn in that dialog, from 1.
+        dialog: the id of the dialog in the labelled file.
+        record: the number of the dialog as it is read from the log, from 0; `session` and `drop`
+            begin another.
+        turn: the number of the turn in that record, from 1.
     """
 
     dialog: str
@@ -39,12 +51,12 @@ class Labelled:
 
 
 def load(file: Path = FILE) -> dict[str, Any]:
-    """The suites and the dialogs of the labelled file."""
+    """The suites and the dialogs of a labelled file; by default the first two sets."""
     return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
 
 
 def load_blind() -> dict[str, Any]:
-    """The third set: its dialogs by hand, and those of a real model under the suite `bots`."""
+    """The third set: dialogs by hand, and dialogs of a real model under the suite `bots`."""
     loaded = load(BLIND)
     cases = {case.id: case for case in load_suite("bots").cases}
     for dialog in loaded["dialogs"]:
@@ -59,7 +71,7 @@ def load_fresh() -> dict[str, Any]:
 
 
 def suite_of(case: Case) -> dict[str, Any]:
-    """A case as a suite has it, without probes."""
+    """A case as a suite file has it, without probes."""
     rules = []
     for rule in case.rules:
         when = {name: value for name, value in asdict(rule.when).items() if value}
@@ -75,28 +87,29 @@ def suite_file(suite: dict[str, Any], name: str) -> str:
     return yaml.safe_dump({"cases": [{"id": name, **suite}]}, allow_unicode=True)
 
 
-def labels(dialog: dict[str, Any]) -> Iterator[Labelled]:
+def labels(dialog: dict[str, Any]) -> Iterator[LabelledBreach]:
     """The labelled breaches of a dialog."""
     record = 0
-    users = 0
-    was_user = False
+    turn = 0
+    after_user = False  # whether the event before is a message of the user
     for event in dialog["events"]:
         ((kind, value),) = event.items()
-        if kind == "user":  # messages that follow each other are one turn
+        if kind == "user":
             is_by_user = "<system-reminder>" not in value
-            users = users + (is_by_user and not was_user)
-            was_user = is_by_user
+            if is_by_user and not after_user:  # messages that follow each other are one turn
+                turn += 1
+            after_user = is_by_user
         elif kind in ("say", "run", "edit", "read"):
-            was_user = False
+            after_user = False
         elif kind == "session":
-            record = record + 1
-            users = 0
-        elif kind == "drop":  # as many user messages as others are left out
-            record = record + 1
-            users = users - value // 2
+            record += 1
+            turn = 0
+        elif kind == "drop":  # half of the dropped messages are the user's
+            record += 1
+            turn -= value // 2
         elif kind == "breaks":
             for rule, cause in value.items():
-                yield Labelled(dialog["id"], record, users, rule, cause)
+                yield LabelledBreach(dialog["id"], record, turn, rule, cause)
 
 
 def write(dialog: dict[str, Any], folder: Path) -> Path:
@@ -107,8 +120,8 @@ def write(dialog: dict[str, Any], folder: Path) -> Path:
     return path
 
 
-def steps_of(dialog: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The events without the labels."""
+def events_of(dialog: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The kind and the value of each event, without the labels."""
     for event in dialog["events"]:
         ((kind, value),) = event.items()
         if kind != "breaks":
@@ -136,7 +149,7 @@ def call_of(kind: str, value: Any) -> ToolCall:
 def as_openai(dialog: dict[str, Any]) -> list[Any]:
     """One chat, with its tool calls and their results."""
     messages: list[Any] = []
-    for number, (kind, value) in enumerate(steps_of(dialog)):
+    for number, (kind, value) in enumerate(events_of(dialog)):
         if kind in ("system", "user"):
             messages.append({"role": kind, "content": value})
         elif kind == "say":
@@ -152,10 +165,10 @@ def as_openai(dialog: dict[str, Any]) -> list[Any]:
 
 def as_anthropic(dialog: dict[str, Any]) -> list[Any]:
     """One request of Anthropic's API, without tools."""
-    system = "".join(value for kind, value in steps_of(dialog) if kind == "system")
+    system = "".join(value for kind, value in events_of(dialog) if kind == "system")
     messages = [
         {"role": "user" if kind == "user" else "assistant", "content": value}
-        for kind, value in steps_of(dialog)
+        for kind, value in events_of(dialog)
         if kind in ("user", "say")
     ]
     return [{"system": system, "messages": messages}]
@@ -172,7 +185,7 @@ def as_litellm(dialog: dict[str, Any]) -> list[Any]:
         request = {"messages": [*system, *messages[:-1]], "response": answer}
         calls.append({"id": f"c{len(calls)}", "call_type": "acompletion", **request})
 
-    for kind, value in steps_of(dialog):
+    for kind, value in events_of(dialog):
         if kind == "system":
             system.append({"role": "system", "content": value})
         elif kind == "drop":
@@ -186,8 +199,13 @@ def as_litellm(dialog: dict[str, Any]) -> list[Any]:
 
 
 @dataclass
-class _ClaudeCode:
-    """A transcript of Claude Code that is being written."""
+class ClaudeCodeWriter:
+    """Writes a transcript of Claude Code, whose lines name the line before them.
+
+    Args:
+        name: of the dialog, from which the ids of its lines are made.
+        parent: the id of the line before.
+    """
 
     name: str
     session: int = 0
@@ -208,9 +226,9 @@ class _ClaudeCode:
 
 
 def as_claude_code(dialog: dict[str, Any]) -> list[Any]:
-    """A transcript of Claude Code, whose lines name the line before them."""
-    log = _ClaudeCode(dialog["id"])
-    for kind, value in steps_of(dialog):
+    """A transcript of Claude Code; after a compaction or in a new session, no line is before."""
+    log = ClaudeCodeWriter(dialog["id"])
+    for kind, value in events_of(dialog):
         if kind == "user":
             log.add_message("user", value)
         elif kind == "say":
@@ -223,7 +241,7 @@ def as_claude_code(dialog: dict[str, Any]) -> list[Any]:
         elif kind == "resume":
             log.session += 1
         elif kind == "session":
-            log.session = log.session + 1
+            log.session += 1
             log.parent = None
         else:
             name, arguments, result = call_of(kind, value)
@@ -246,11 +264,11 @@ def as_codex(dialog: dict[str, Any]) -> list[Any]:
         kind = "output_text" if role == "assistant" else "input_text"
         return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
 
-    steps = [*steps_of(dialog)]
-    prompt = next((value for kind, value in steps if kind == "system"), None)
+    events = list(events_of(dialog))
+    prompt = next((value for kind, value in events if kind == "system"), None)
     base = {"base_instructions": {"text": prompt}} if prompt else {}
     add("session_meta", id=dialog["id"], cli_version="0.61.0", **base)
-    for number, (kind, value) in enumerate(steps):
+    for number, (kind, value) in enumerate(events):
         if kind == "agents":
             text = f"<INSTRUCTIONS>\n{value}</INSTRUCTIONS>"
             text = f"# AGENTS.md instructions for /home/ada\n\n{text}"
@@ -284,7 +302,7 @@ def as_gemini_cli(dialog: dict[str, Any]) -> list[Any]:
         lines.append({**line, **fields})
 
     begin(0)
-    for kind, value in steps_of(dialog):
+    for kind, value in events_of(dialog):
         if kind == "user":
             add("user", [{"text": value}])
         elif kind == "say":

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from stamp import ROOT, measured_on, write_record
-from synthetic_logs import RULES, write_file, write_mixed
+from synthetic_logs import RULES, write_mixed, write_session
 
 from holdfast.records import read_run
 
@@ -31,8 +31,7 @@ MEGABYTE = 1e6
 SESSION_SIZE = 10  # megabytes
 READ_AND_SCORED = "read and scored"
 COMMAND = "command"
-# reads and scores logs, and writes the records
-_SCAN = """
+SCAN = """
 import sys
 from holdfast.drift import load_suite
 from holdfast.logs import scan_logs
@@ -43,17 +42,19 @@ if __name__ == "__main__":
 """
 
 
-def resident(process: int) -> int:
+def resident_bytes(process: int) -> int:
     """Returns the resident memory of a process and its children, in bytes."""
     try:
         fields = Path(f"/proc/{process}/statm").read_text().split()
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:
         return 0
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") + sum(map(resident, map(int, children)))
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") + sum(
+        resident_bytes(int(child)) for child in children
+    )
 
 
-def measured(command: list[str]) -> dict[str, float]:
+def run_measured(command: list[str]) -> dict[str, float]:
     """Runs a command; returns its wall time, its processor time, and its peak memory."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     start = time.perf_counter()
@@ -63,7 +64,7 @@ def measured(command: list[str]) -> dict[str, float]:
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     while process.poll() is None:
-        peak = max(peak, resident(process.pid))
+        peak = max(peak, resident_bytes(process.pid))
         time.sleep(0.02)
     if process.returncode:
         raise RuntimeError(f"{command} ended with {process.returncode}")
@@ -87,14 +88,13 @@ def row_of(step: str, name: str, logs: Path, folder: Path, workers: int, repeats
         step: `READ_AND_SCORED` or `COMMAND`.
         name: of the logs.
         folder: for scripts and runs.
+        repeats: how often; times are the best, memory is the most.
     """
-    repetitions = []
-    for repeat in range(repeats):
-        out = folder / f"{name}-{step.split()[0]}-{repeat}"
-        repetitions.append(measured(command_of(step, logs, folder, out, workers)))
-    run = read_run(out)
+    outs = [folder / f"{name}-{step.split()[0]}-{number}" for number in range(repeats)]
+    repetitions = [run_measured(command_of(step, logs, folder, out, workers)) for out in outs]
+    run = read_run(outs[0])
     size = sum(path.stat().st_size for path in logs.rglob("*.jsonl"))
-    page_size = (out / "report.html").stat().st_size if step == COMMAND else None
+    page_size = (outs[0] / "report.html").stat().st_size if step == COMMAND else None
     return {
         "logs": name,
         "step": step,
@@ -116,7 +116,7 @@ def command_of(step: str, logs: Path, folder: Path, out: Path, workers: int) -> 
         command = [sys.executable, "-m", "holdfast", "logs", str(logs), "--suite", str(suite)]
         return [*command, "--out", str(out), "--workers", str(workers)]
     script = folder / "scan.py"
-    script.write_text(_SCAN)
+    script.write_text(SCAN)
     return [sys.executable, str(script), str(logs), str(suite), str(out), str(workers)]
 
 
@@ -131,7 +131,7 @@ def main() -> None:
         folder = Path(name)
         session = folder / "session" / "session.jsonl"
         size = min(SESSION_SIZE, arguments.size) * MEGABYTE
-        write_file(session, "claude-code", size, seed=1, sessions=1)
+        write_session(session, "claude-code", size, seed=1)
         mixed = folder / "mixed"
         rows = [
             row_of(step, "session", session.parent, folder, 1, arguments.repeats)

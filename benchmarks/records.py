@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,9 +25,19 @@ from stamp import commit, machine
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+# the data that some commands need, by the name in braces, and the options that give them
+DATA = {
+    "corpus": "--self-dialogue",
+    "facts": "--counterfact",
+    "prompts": "--prompts",
+    "rules": "--rules-files",
+    "llama_server": "--llama-server",
+}
+
+Data = dict[str, Path | None]  # the data that the user gave, by name
 
 
-def measure(record: Record, runs: Path, data: dict[str, Path | None]) -> Path:
+def measure(record: Record, runs: Path, data: Data) -> Path:
     """Runs the record's command, resuming an earlier call's runs; returns the new record."""
     measured = runs / "records" / f"{record.name}.json"
     measured.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +64,7 @@ def is_measured(record: Record, runs: Path) -> bool:
     return done.exists() and done.read_text() == commit()
 
 
-def replace(record: Record, runs: Path, data: dict[str, Path | None]) -> None:
+def replace(record: Record, runs: Path, data: Data) -> None:
     """Measures a record and replaces the old one with it."""
     measured = measure(record, runs, data)
     old = RESULTS / f"{record.name}.json"
@@ -65,29 +76,54 @@ def replace(record: Record, runs: Path, data: dict[str, Path | None]) -> None:
     shutil.copyfile(measured, old)
 
 
-# the data that some commands name, and the options that give them
-DATA = {
-    "corpus": "--self-dialogue",
-    "facts": "--counterfact",
-    "prompts": "--prompts",
-    "rules": "--rules-files",
-    "llama_server": "--llama-server",
-}
-
-
-def reasons_against(record: Record, data: dict[str, Path | None]) -> list[str]:
-    """The needs of a record that are not met here, as sentences."""
-    reasons = [
-        f"{option} FILE is needed"
-        for name, option in DATA.items()
-        if f"{{{name}}}" in record.command and data[name] is None
-    ]
+def unmet_need(record: Record, data: Data) -> str | None:
+    """The first need of a record that is not met here; None if all are."""
+    for name, option in DATA.items():
+        if f"{{{name}}}" in record.command and data[name] is None:
+            return f"{option} FILE is needed"
     if record.gpu and "no GPU" in machine():
-        reasons.append("a GPU is needed")
-    return reasons
+        return "a GPU is needed"
+    return None
+
+
+def measure_all(records: Sequence[Record], runs: Path, data: Data) -> None:
+    """Measures records one after another, and rewrites the tables."""
+    for number, record in enumerate(records):
+        hours = sum(later.minutes for later in records[number:]) / 60
+        print(
+            f"{record.name}: {number + 1} of {len(records)}, about {record.minutes} minutes of"
+            f" {hours:.1f} hours left",
+            flush=True,
+        )
+        replace(record, runs, data)
+    subprocess.run([sys.executable, "benchmarks/tables.py"], cwd=ROOT, check=True)
 
 
 def main() -> None:
+    parser = make_parser()
+    arguments = parser.parse_args()
+    if arguments.list:
+        for record in RECORDS:
+            print(f"{record.name:20} about {record.minutes:3} minutes  python {record.command}")
+        return
+    by_name = {record.name: record for record in RECORDS}
+    if unknown := [name for name in arguments.names if name not in by_name]:
+        parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
+    data = {name: getattr(arguments, name) for name in DATA}
+    runs = arguments.runs.resolve()
+    to_measure = []
+    for record in (by_name[name] for name in arguments.names or by_name):
+        need = unmet_need(record, data)
+        if need is not None and arguments.names:
+            parser.error(f"{record.name}: {need}")
+        if need is not None:
+            print(f"left out: {record.name}: {need}", flush=True)
+        elif not is_measured(record, runs):
+            to_measure.append(record)
+    measure_all(to_measure, runs, data)
+
+
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="RECORD", help="default: all")
     parser.add_argument("--runs", type=Path, default=Path("runs/records"))
@@ -117,34 +153,7 @@ def main() -> None:
     )
     parser.add_argument("--llama-server", type=Path, help="llama.cpp's binary, a peer of ours")
     parser.add_argument("--list", action="store_true", help="print the records and their commands")
-    arguments = parser.parse_args()
-    by_name = {record.name: record for record in RECORDS}
-    if arguments.list:
-        for record in RECORDS:
-            print(f"{record.name:20} about {record.minutes:3} minutes  python {record.command}")
-        return
-    if unknown := [name for name in arguments.names if name not in by_name]:
-        parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
-    data = {name: getattr(arguments, name) for name in DATA}
-    runs = arguments.runs.resolve()
-    to_measure = []
-    for record in (by_name[name] for name in arguments.names or by_name):
-        reasons = reasons_against(record, data)
-        if reasons and arguments.names:
-            parser.error(f"{record.name}: {reasons[0]}")
-        if reasons:
-            print(f"left out: {record.name}: {reasons[0]}", flush=True)
-        elif not is_measured(record, runs):
-            to_measure.append(record)
-    for number, record in enumerate(to_measure):
-        hours = sum(later.minutes for later in to_measure[number:]) / 60
-        print(
-            f"{record.name}: {number + 1} of {len(to_measure)}, about {record.minutes} minutes of"
-            f" {hours:.1f} hours left",
-            flush=True,
-        )
-        replace(record, runs, data)
-    subprocess.run([sys.executable, "benchmarks/tables.py"], cwd=ROOT, check=True)
+    return parser
 
 
 if __name__ == "__main__":

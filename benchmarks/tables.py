@@ -11,30 +11,18 @@ no test compares it, as fonts differ between machines.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tabled.behaviour import (
-    ablation_table,
-    checking_table,
-    coverage_table,
-    demo_caption,
-    demo_real_caption,
-    demo_real_table,
-    drift_table,
-    following_line,
-    ifeval_table,
-    lengths_table,
-    quoted_dialog,
-    suite_init_table,
-    verdicts_table,
-)
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
+from tabled.census import census_line, census_page
 from tabled.costs import chosen_page, stage_page
+from tabled.decodable import decodable_page, decodable_summary
+from tabled.default_model import ablation_table, drift_table, following_line, lengths_table
+from tabled.demo import demo_caption, demo_real_caption, demo_real_table, quoted_dialog
 from tabled.edits import (
     conversations_line,
     edit_costs_line,
@@ -42,15 +30,11 @@ from tabled.edits import (
     fixes_table,
     helping_sentence,
 )
-from tabled.house import house_drawing
+from tabled.front_door import logs_example, measurement_example, serving_example
 from tabled.large_logs import large_logs_table
-from tabled.loss import (
-    conversations_list,
-    kinds_table,
-    lost_sentences,
-    recall_table,
-)
+from tabled.loss import conversations_list, kinds_table, lost_sentences, recall_table
 from tabled.loss import write_figure as write_loss_figure
+from tabled.packages import package_drawing
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -61,43 +45,31 @@ from tabled.papers import (
 )
 from tabled.precedent import precedent_fixes_table, precedent_line, precedent_table
 from tabled.reading import RESULTS, ROOT, read_all
-from tabled.real import (
+from tabled.reliability import checking_table, coverage_table, ifeval_table, verdicts_table
+from tabled.repeating import repeating_table
+from tabled.scaling import ray_table, scaling_page, scaling_table
+from tabled.serve import proxy_line, real_serve_line, remind_line, serve_table
+from tabled.smollm2 import (
     confirmed_page,
-    decodable_page,
-    decodable_summary,
     drift_page,
     drift_summary,
     explored_page,
-    front_door,
-    front_serve,
     start_line,
     truncation_table,
 )
-from tabled.repeating import repeating_table
-from tabled.speed import (
-    SCALING_GPU,
+from tabled.speed import loading_table, speed_table
+from tabled.steering_time import (
     attention_table,
-    census_line,
-    census_page,
     decode_step_tables,
     gpu_table,
     llama_table,
-    loading_table,
-    proxy_line,
-    ray_table,
-    real_serve_line,
-    remind_line,
-    scaling_page,
-    scaling_table,
-    serve_table,
-    speed_table,
     vllm_table,
 )
+from tabled.suite_init import suite_init_table
 
 from holdfast.report.log_formats import formats_table
 
-# The record of each table of `optional_tables`, if it has another name.
-RECORDED = {
+RECORD_OF_TABLE = {  # the record of each table of `optional_tables`, if it has another name
     "ray": "ray_qwen",
     "decode_step": "decode_step_qwen",
     "quoted": "demo_real",
@@ -106,17 +78,12 @@ RECORDED = {
     "gpu": "gpu/decode_step",
     **dict.fromkeys(("front-measure", "front-logs", "front-serve"), "front_door"),
 }
-
-STAGES = (
-    "equal_cost_explored",
-    "equal_cost",
-    "equal_cost_explored_many",
-    "equal_cost_many",
-)  # which have separate pages
+# the records of equal_cost.py, each of which has a page
+STAGES = ("equal_cost_explored", "equal_cost", "equal_cost_explored_many", "equal_cost_many")
 
 
-def filled(text: str, tables: dict[str, str]) -> str:
-    """Fills each table into `text`, between its markers."""
+def fill(text: str, tables: dict[str, str]) -> str:
+    """Returns the text with each table between its markers."""
     for name, table in tables.items():
         text = re.sub(
             rf"<!-- {name} -->.*?<!-- /{name} -->",
@@ -127,8 +94,8 @@ def filled(text: str, tables: dict[str, str]) -> str:
     return text
 
 
-def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
-    """Makes the tables' links to ROOT/, RESULTS/ and DOCS/ relative to a page."""
+def with_relative_links(tables: dict[str, str], page: Path) -> dict[str, str]:
+    """Returns the tables with their links to ROOT/, RESULTS/ and DOCS/ relative to a page."""
     up = "../" * (len(page.relative_to(ROOT).parts) - 1)
     docs = "" if page.parent == ROOT / "docs" else f"{up}docs/"
     return {
@@ -142,7 +109,7 @@ def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
 def documents() -> dict[Path, str]:
     """The text that each document should have."""
     tables = required_tables() | optional_tables()
-    quoting = (
+    pages = (
         ROOT / "README.md",
         ROOT / "benchmarks" / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
@@ -150,8 +117,8 @@ def documents() -> dict[Path, str]:
     )
     return (
         {
-            **{path: filled(path.read_text(), seen_from(path, tables)) for path in quoting},
-            ROOT / "docs" / "figures" / "house.svg": house_drawing(),
+            **{path: fill(path.read_text(), with_relative_links(tables, path)) for path in pages},
+            ROOT / "docs" / "figures" / "house.svg": package_drawing(),
             RESULTS / "census.md": census_page(),
             RESULTS / "claims.md": verdicts_page(),
             RESULTS / "decodable.md": decodable_page(),
@@ -171,7 +138,7 @@ def documents() -> dict[Path, str]:
 
 
 def required_tables() -> dict[str, str]:
-    """The tables whose records are always there, by the name of their markers."""
+    """The tables whose records must be there, by the name of their markers."""
     edits = read_all("message_edits")
     steering = read_all("steering_fixes")
     costs = read_all("edit_costs")
@@ -186,7 +153,7 @@ def required_tables() -> dict[str, str]:
         "methods": catalogue_table(),
         "api": api_sections(),
         "ifeval": ifeval_table(),
-        "scaling": scaling_table(SCALING_GPU),
+        "scaling": scaling_table(),
         "checking": checking_table(),
         "coverage": coverage_table(),
         "verdicts": verdicts_table(),
@@ -217,7 +184,7 @@ def required_tables() -> dict[str, str]:
 
 
 def optional_tables() -> dict[str, str]:
-    """The tables whose records are there, by the name of their markers."""
+    """The tables whose records may be missing, by the name of their markers."""
     tables = {}
     for name, table in (
         ("serve", serve_table),
@@ -235,13 +202,13 @@ def optional_tables() -> dict[str, str]:
         ("suite_init", suite_init_table),
         ("smollm2_drift", drift_summary),
         ("start-with", start_line),
-        ("front-measure", functools.partial(front_door, "measure")),
-        ("front-logs", functools.partial(front_door, "logs")),
-        ("front-serve", front_serve),
+        ("front-measure", measurement_example),
+        ("front-logs", logs_example),
+        ("front-serve", serving_example),
         ("truncation_smollm2", truncation_table),
         ("decodable", decodable_summary),
     ):
-        if (RESULTS / f"{RECORDED.get(name, name)}.json").exists():
+        if (RESULTS / f"{RECORD_OF_TABLE.get(name, name)}.json").exists():
             tables[name] = table()
     if "zhang2024" in records():
         tables["pasta"] = methods_table()

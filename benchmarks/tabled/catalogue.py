@@ -1,13 +1,16 @@
-"""Tables of the methods, from their classes."""
+"""The methods, from their classes, and the names of the Python API, from their docstrings."""
 
 from __future__ import annotations
 
 import pkgutil
 import re
 
+from tabled.reading import markdown
+
 from holdfast.methods.all_methods import METHODS, summary
 from holdfast.methods.parameters import parameters_of, required_parameters
 
+_NOT_LISTED = ("heads", "layers", "file")  # parameters that many methods have
 API = {  # the public names by section of their page, without `holdfast.`
     "Models": "load connect connect_all from_function models.protocol.ChatModel"
     " models.local.LocalModel models.session.LocalSession Request Reply"
@@ -30,6 +33,8 @@ API = {  # the public names by section of their page, without `holdfast.`
     "Clients and errors": "client wrap proxy.tally.Tally proxy.reply_scores.ScoredReply errors",
 }
 
+_FIRST_SENTENCE = re.compile(r".+?[.](?= |$)(?<!et al[.])")
+
 
 def api_sections() -> str:
     """The public names, with the first sentence of each docstring."""
@@ -37,34 +42,28 @@ def api_sections() -> str:
     for section, names in API.items():
         lines += [f"## {section}", ""]
         for name in names.split():
-            text = " ".join(pkgutil.resolve_name(f"holdfast.{name}").__doc__.split())
-            lines.append(f"- `holdfast.{name}`: {re.match(r'.+?[.](?= |$)(?<!et al[.])', text)[0]}")
+            docstring = " ".join(pkgutil.resolve_name(f"holdfast.{name}").__doc__.split())
+            lines.append(f"- `holdfast.{name}`: {_FIRST_SENTENCE.match(docstring)[0]}")
         lines.append("")
     return "\n".join(lines)
 
 
 def catalogue_table() -> str:
     """Every method with its parameters, as declared by its class."""
-    lines = ["| method | what it does | parameters | source |", "| --- " * 4 + "|"]
+    rows = [["method", "what it does", "parameters", "source"]]
     for method in METHODS:
-        names = ", ".join(
-            f"`{name}`" for name in parameters_of(method) if name not in ("heads", "layers", "file")
-        )
-        lines.append(row_of(example(method), summary(method), names, linked(method.source)))
-    return "\n".join(lines)
-
-
-def row_of(*cells: str) -> str:
-    """A row of a table of methods, with asterisks escaped."""
-    return "| " + " | ".join(cell.replace("*", r"\*") for cell in cells) + " |"
+        parameters = [f"`{name}`" for name in parameters_of(method) if name not in _NOT_LISTED]
+        cells = [example(method), summary(method), ", ".join(parameters), linked(method.source)]
+        rows.append([cell.replace("*", r"\*") for cell in cells])
+    return "\n".join(markdown(rows))
 
 
 def example(method: type) -> str:
-    """An example of a method's spec, with the parameters that it requires."""
+    """An example of a method's spec, with the parameters that it requires: "`boost:factor=2`"."""
     required = [
         f"{name}={parameters_of(method)[name].example}" for name in required_parameters(method)
     ]
-    return f"`{':'.join([method.name, *filter(None, [','.join(required)])])}`"
+    return f"`{method.name}:{','.join(required)}`" if required else f"`{method.name}`"
 
 
 def linked(source: str) -> str:

@@ -6,7 +6,7 @@ import json
 
 from tabled.reading import ROOT, markdown, read
 
-_HALVES = {
+_PARTS = {  # the parts of the labelled dialogs, in the order in which they were written
     "develop": "looked at while the code was written",
     "held-out": "written at the same time, and not looked at until after the first run",
     "later": "written after the code, to be harder; looked at since",
@@ -22,12 +22,13 @@ def causes_table() -> str:
     now = read("causes")
     first = json.loads((ROOT / "tests/data/causes/first_run.json").read_text())
     rows = [["transcripts", "breaches", "agree in the first run [95%, over dialogs]", "now"]]
-    for half, meaning in _HALVES.items():
-        cells = [str(now[half]["breaches"]), _shown(first[half]), _shown(now[half])]
-        rows.append([meaning, *cells])
+    for part, words in _PARTS.items():
+        breaches = str(now[part]["breaches"])
+        rows.append([words, breaches, _agreement(first[part]), _agreement(now[part])])
     return "\n".join(markdown(rows))
 
 
-def _shown(result: dict) -> str:
+def _agreement(result: dict) -> str:
+    """The share of breaches whose cause is the label, with its interval."""
     low, high = result["interval"]
     return f"{result['agreement']:.2f} [{low:.2f}, {high:.2f}]"

@@ -1,10 +1,12 @@
-"""Tables of the gains and costs of fixes."""
+"""The gains and costs of fixes on the default model, from the records of chosen_heads.py and
+equal_cost.py.
+"""
 
 from __future__ import annotations
 
-from tabled.reading import interval, markdown, points, read
+from tabled.reading import difference, markdown, points, read
 
-LEFT_OUT = {  # methods of 0.2 that were removed, by name
+REMOVED = {  # methods of 0.2 that were removed, by name
     "directer": "forwarded each token again with the keys of the span multiplied"
     " ([arXiv 2603.06745](https://arxiv.org/abs/2603.06745))",
     "ada-seka": "amplified keys along a mixture of directions that the last query chose"
@@ -15,78 +17,25 @@ LEFT_OUT = {  # methods of 0.2 that were removed, by name
 }
 
 
-def chosen_rows(record: dict) -> dict[str, str]:
-    """Rows of the study of chosen heads: a setting's gain in free self-chats and after fixed
-    histories, and its cost.
-    """
-    endings = {
-        f",heads={'/'.join(f'{layer}.{head}' for layer, head in sorted(heads))}": (
-            f", heads by {name}"
-        )
-        for name, heads in record["chosen"].items()
-    }
-
-    def method(row: dict) -> str:
-        end = next((end for end in endings if row["method"].endswith(end)), "")
-        star = " *" if row["front"] else ""
-        return f"`{row['method'].removesuffix(end)}`{endings.get(end, '')}{star}"
-
-    def row(setting: dict) -> str:
-        ahead = "" if setting["all_heads"] else interval(setting["ahead_of_all_heads"])
-        return (
-            f"| {method(setting)} | {interval(setting['free_gain'])} |"
-            f" {points(setting['points_lost'])} | {ahead} | {interval(setting['fixed_gain'])} |"
-        )
-
-    return {setting["method"]: row(setting) for setting in record["settings"][1:]}
-
-
-def chosen_table() -> list[str]:
-    """These rows, after an introduction."""
-    record = read("chosen_heads")
-    none = record["settings"][0]
-    rows = chosen_rows(record)
-    return [
-        (
-            f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per"
-            " setting, paired with those of the model as it is (stability"
-            f" {none['free']['mean']:.3f} over 8 rounds of free self-chat,"
-            f" {none['fixed']['mean']:.3f} in round 8 behind fixed histories;"
-            f" {none['capability']['mean']:.1f}% of {record['questions']} knowledge questions"
-            f" right). {len(record['chosen']['drop'])} of {sum(map(len, record['drop']))} heads,"
-            " chosen on other prompts and seeds. A star marks the Pareto front."
-        ),
-        "",
-        (
-            "| method | stability, free self-chats | points lost | against split-softmax on all"
-            " heads at that cost | stability, fixed histories |"
-        ),
-        "| --- | --- | --- | --- | --- |",
-        *rows.values(),
-    ]
+# Chosen heads
 
 
 def chosen_page() -> str:
-    """All settings of the study of chosen heads, with its figures."""
+    """A page with all settings of the study of chosen heads, and its figures."""
     record = read("chosen_heads")
-    heads = [
-        f"- by {name}: {', '.join(f'{layer}.{head}' for layer, head in sorted(some))}"
-        for name, some in record["chosen"].items()
-    ]
+    heads = [f"- by {name}: {_heads(chosen, ', ')}" for name, chosen in record["chosen"].items()]
     return "\n".join(
         [
             "# Must stability cost capability?",
             "",
-            *chosen_table(),
+            *_chosen_table(record),
             "",
             "![stability against points lost](trade_off.png)",
             "",
             "![stability by round](by_round.png)",
             "",
-            (
-                "Heads (layer.head): by the drop of their mass over self-chats, by the gain of the"
-                " probe's score when split-softmax moves that head alone, and at random:"
-            ),
+            "Heads (layer.head): by the drop of their mass over self-chats, by the gain of the"
+            " probe's score when split-softmax moves that head alone, and at random:",
             "",
             *heads,
             "",
@@ -98,87 +47,79 @@ def chosen_page() -> str:
     )
 
 
-def equal_cost_rows(record: dict) -> list[str]:
-    """A table per seed: each setting's gain, its cost, and its lead at that cost."""
+def _heads(heads: list[list[int]], separator: str) -> str:
+    """Heads in order: "0.3/1.7"."""
+    return separator.join(f"{layer}.{head}" for layer, head in sorted(heads))
 
-    def row(setting: dict) -> str:
-        cells = [
-            f"`{setting['method']}`{'' if setting['published'] else ' (ours)'}",
-            interval(setting["gain"]),
-            *(points(setting[f"points_lost_turn_{turn}"]) for turn in turns),
-            *(interval(setting[f"lead_turn_{turn}"]) for turn in turns),
+
+def _chosen_table(record: dict) -> list[str]:
+    """A setting's gain in free self-chats and after fixed histories, and its cost."""
+    none, *settings = record["settings"]
+    names = {f",heads={_heads(heads, '/')}": name for name, heads in record["chosen"].items()}
+    rows = [
+        [
+            "method",
+            "stability, free self-chats",
+            "points lost",
+            "against split-softmax on all heads at that cost",
+            "stability, fixed histories",
         ]
-        if beside:
-            recalled = setting.get("recall_points_lost")
-            cells += [
-                interval(setting["fixed_histories_gain"]),
-                points(recalled) if recalled else "",
-            ]
-        return f"| {' | '.join(cells)} |"
-
-    lines = []
-    turns = record["turns"]
-    beside = "fixed_histories_gain" in record["seeds"][0]["settings"][0]
-    head = [
-        "setting",
-        "stability",
-        *(f"points lost, turn {turn}" for turn in turns),
-        *(f"lead, turn {turn}" for turn in turns),
-        *(("last round, fixed histories", "points of recall lost") if beside else ()),
     ]
-    for seed in record["seeds"]:
-        none, *settings = seed["settings"]
-        best_first = sorted(settings, key=lambda setting: -setting["lead_turn_4"]["mean"])
-        lines += [
-            "",
-            (
-                f"Seed {seed['seed']}: without a fix, stability"
-                f" {none['stability']['mean']:.3f}, and of the questions "
-                + ", ".join(
-                    f"{none[f'capability_turn_{turn}']['mean']:.1f}% right at turn {turn}"
-                    for turn in turns
-                )
-                + "."
-            ),
-            "",
-            f"| {' | '.join(head)} |",
-            "| --- " * len(head) + "|",
-            *map(row, best_first),
-        ]
-    return lines
+    for setting in settings:
+        star = " *" if setting["front"] else ""
+        ahead = "" if setting["all_heads"] else difference(setting["ahead_of_all_heads"])
+        rows.append(
+            [
+                _named_heads(setting["method"], names) + star,
+                difference(setting["free_gain"]),
+                points(setting["points_lost"]),
+                ahead,
+                difference(setting["fixed_gain"]),
+            ]
+        )
+    return [
+        f"`python benchmarks/chosen_heads.py`: {record['conversations']} conversations per"
+        " setting, paired with those of the model as it is (stability"
+        f" {none['free']['mean']:.3f} over 8 rounds of free self-chat,"
+        f" {none['fixed']['mean']:.3f} in round 8 behind fixed histories;"
+        f" {none['capability']['mean']:.1f}% of {record['questions']} knowledge questions"
+        f" right). {len(record['chosen']['drop'])} of {sum(map(len, record['drop']))} heads,"
+        " chosen on other prompts and seeds. A star marks the Pareto front.",
+        "",
+        *markdown(rows),
+    ]
 
 
-def by_prompt_rows(record: dict) -> list[str]:
-    """A table per seed: each setting's gain for each of the agent's prompts, or for each category
-    of prompts if there are many.
+def _named_heads(method: str, names: dict[str, str]) -> str:
+    """A spec string whose list of heads is replaced by its name: "`boost:factor=4`, heads by drop".
+
+    Args:
+        names: the name of each list, by its part of a spec string.
     """
-    lines = []
+    for heads, name in names.items():
+        if method.endswith(heads):
+            return f"`{method.removesuffix(heads)}`, heads by {name}"
+    return f"`{method}`"
+
+
+# Equal cost
+
+
+def stage_page(name: str) -> str:
+    """A page with all tables of a stage, given the name of its record."""
+    record = read(name)
+    lines = [_stage_introduction(record)]
     for seed in record["seeds"]:
-        what = "category" if "gain_by_category" in seed["settings"][0] else "prompt"
-        names = list(seed["settings"][0][f"gain_by_{what}"])
-        agents = seed.get("agents")
-
-        def head(name: str, agents: dict[str, int] | None = agents) -> str:
-            return name if agents is None else f"{name} (n = {agents[name]})"
-
-        lines += [
-            "",
-            f"Seed {seed['seed']}, gain of stability by the agent's {what}:",
-            "",
-            f"| setting | {' | '.join(map(head, names))} |",
-            "| --- " * (len(names) + 1) + "|",
-            *(
-                f"| `{row['method']}` | "
-                + " | ".join(f"{row[f'gain_by_{what}'][name]:+.2f}" for name in names)
-                + " |"
-                for row in seed["settings"][1:]
-            ),
-        ]
-    return lines
+        lines += _seed_table(seed, record["turns"])
+    for seed in record["seeds"]:
+        lines += _gains_table(seed)
+    tables = "\n".join(lines)
+    removed = f"\n{removed_table()}\n" if name == "equal_cost_explored" else ""
+    return f"# Every fix at the same cost, `{record['stage']}`\n\n{tables}\n{removed}"
 
 
-def equal_cost_head(record: dict) -> str:
-    """One paragraph about what was measured."""
+def _stage_introduction(record: dict) -> str:
+    """The conversations, questions and prompts of a stage."""
     prompts = ", ".join(record["prompts"])
     families = record.get("families")
     drawn = (
@@ -195,22 +136,74 @@ def equal_cost_head(record: dict) -> str:
     )
 
 
-def stage_tables(name: str) -> str:
-    """All tables of a stage, given the name of its record."""
-    record = read(name)
-    return "\n".join([equal_cost_head(record), *equal_cost_rows(record), *by_prompt_rows(record)])
+def _seed_table(seed: dict, turns: list[int]) -> list[str]:
+    """Each setting's gain, its cost and its lead at that cost, on one seed.
+
+    Args:
+        turns: the user turns that are knowledge questions.
+    """
+    none, *settings = seed["settings"]
+    has_readings = "fixed_histories_gain" in none
+    header = ["setting", "stability", *(f"points lost, turn {turn}" for turn in turns)]
+    header += [f"lead, turn {turn}" for turn in turns]
+    if has_readings:
+        header += ["last round, fixed histories", "points of recall lost"]
+    rows = [header]
+    for setting in sorted(settings, key=lambda setting: -setting["lead_turn_4"]["mean"]):
+        cells = [f"`{setting['method']}`{'' if setting['published'] else ' (ours)'}"]
+        cells.append(difference(setting["gain"]))
+        cells += [points(setting[f"points_lost_turn_{turn}"]) for turn in turns]
+        cells += [difference(setting[f"lead_turn_{turn}"]) for turn in turns]
+        if has_readings:
+            recall = setting.get("recall_points_lost")
+            cells += [difference(setting["fixed_histories_gain"]), points(recall) if recall else ""]
+        rows.append(cells)
+    right = ", ".join(
+        f"{none[f'capability_turn_{turn}']['mean']:.1f}% right at turn {turn}" for turn in turns
+    )
+    return [
+        "",
+        f"Seed {seed['seed']}: without a fix, stability {none['stability']['mean']:.3f}, and of the"
+        f" questions {right}.",
+        "",
+        *markdown(rows),
+    ]
 
 
-def left_out_table() -> str:
+def _gains_table(seed: dict) -> list[str]:
+    """Each setting's gain for each of the agent's prompts, or for each category of prompts if there
+    are many.
+    """
+    none, *settings = seed["settings"]
+    kind = "category" if "gain_by_category" in none else "prompt"
+    names = list(none[f"gain_by_{kind}"])
+    agents = seed.get("agents")  # how many conversations each name has
+    header = names if agents is None else [f"{name} (n = {agents[name]})" for name in names]
+    rows = [["setting", *header]]
+    for setting in settings:
+        gains = setting[f"gain_by_{kind}"]
+        rows.append([f"`{setting['method']}`", *(f"{gains[name]:+.2f}" for name in names)])
+    title = f"Seed {seed['seed']}, gain of stability by the agent's {kind}:"
+    return ["", title, "", *markdown(rows)]
+
+
+def removed_table() -> str:
     """The setting with the best lead at its cost, for each method that was removed."""
     settings = read("equal_cost_explored")["seeds"][0]["settings"][1:]
     rows = [["method", "what it did", "setting", "stability", "points lost", "lead"]]
-    for name, words in LEFT_OUT.items():
+    for name, words in REMOVED.items():
         tried = [setting for setting in settings if setting["method"].partition(":")[0] == name]
         best = max(tried, key=lambda setting: setting["lead_turn_4"]["mean"])
-        cells = [interval(best["gain"]), points(best["points_lost_turn_4"])]
-        cells.append(interval(best["lead_turn_4"]))
-        rows.append([f"`{name}`", words, f"`{best['method']}`", *cells])
+        rows.append(
+            [
+                f"`{name}`",
+                words,
+                f"`{best['method']}`",
+                difference(best["gain"]),
+                points(best["points_lost_turn_4"]),
+                difference(best["lead_turn_4"]),
+            ]
+        )
     return "\n".join(
         [
             "## Methods that were removed",
@@ -219,12 +212,4 @@ def left_out_table() -> str:
             "",
             *markdown(rows),
         ]
-    )
-
-
-def stage_page(name: str) -> str:
-    """A page with all tables of a stage."""
-    removed = f"\n{left_out_table()}\n" if name == "equal_cost_explored" else ""
-    return (
-        f"# Every fix at the same cost, `{read(name)['stage']}`\n\n{stage_tables(name)}\n{removed}"
     )

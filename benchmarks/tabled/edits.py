@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import re
 
-from tabled.reading import markdown, read_all
+from tabled.reading import difference, markdown, read_all
 
-HELPING = "check-and-retry:n=2"
 NO_FIX = "none"
-FEWEST = 10  # conversations with a kind of rule, for which an interval is read
+HELPING = "check-and-retry:n=2"  # the fix that the README names
+MIN_CONVERSATIONS = 10  # with a kind of rule, for a verdict on it
 _IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
+
+
+# Rules kept
 
 
 def fixes_table(records: list[dict]) -> str:
@@ -28,64 +31,57 @@ def fixes_table(records: list[dict]) -> str:
         ]
     ]
     for record in records:
-        none, *_ = record["rows"]
-        for row in record["rows"]:
-            is_none = row["method"] == NO_FIX
-            read = row["read_per_conversation"]
-            more = "" if is_none else f" ({read / none['read_per_conversation'] - 1:+.0%})"
+        none, *fixes = record["rows"]
+        tokens = none["read_per_conversation"]
+        rows.append([f"`{record['model']}`", "no fix", _kept(none), "", "", "", f"{tokens:,}"])
+        for row in fixes:
+            more = row["read_per_conversation"] / tokens - 1
             rows.append(
                 [
                     f"`{record['model']}`",
-                    "no fix" if is_none else f"`{_short(row['method'])}`",
-                    "" if row["kept"]["mean"] is None else f"{row['kept']['mean']:.2f}",
-                    "" if is_none else _difference(row["gain"]["all"]),
-                    "" if is_none else _kinds(row["gain"]),
-                    "" if is_none else _difference(row.get("against_repetition")),
-                    f"{read:,}{more}",
+                    f"`{_shortened(row['method'])}`",
+                    _kept(row),
+                    _gain(row["gain"]["all"]),
+                    _clear_kinds(row["gain"]),
+                    _gain(row.get("against_repetition")),
+                    f"{row['read_per_conversation']:,} ({more:+.0%})",
                 ]
             )
     return "\n".join(markdown(rows))
 
 
-def _short(method: str) -> str:
+def _shortened(method: str) -> str:
     """A spec string without a list of heads too long for a table."""
     return re.sub(r"heads=[\d./-]{40,}", "heads=...", method)
 
 
-def _kinds(gain: dict[str, dict]) -> str:
-    """The kinds whose interval excludes 0."""
-    gaining = [kind for kind, of in gain.items() if kind != "all" and _is_certain(of, 1)]
-    losing = [kind for kind, of in gain.items() if kind != "all" and _is_certain(of, -1)]
-    return ", ".join([*(f"+ {kind}" for kind in gaining), *(f"− {kind}" for kind in losing)])
+def _kept(row: dict) -> str:
+    """The share of rules kept; "" without any score."""
+    return "" if row["kept"]["mean"] is None else f"{row['kept']['mean']:.2f}"
 
 
-def _is_certain(of: dict, sign: int) -> bool:
-    """Whether an interval lies on one side of 0. Below 10 conversations it is not read."""
-    low, high = of["low"], of["high"]
-    return of["n"] >= FEWEST and low is not None and (low > 0 if sign > 0 else high < 0)
+def _gain(estimate: dict | None) -> str:
+    """A gain with its interval; "" if there are too few scores."""
+    if estimate is None or None in (estimate["mean"], estimate["low"]):
+        return ""
+    return difference(estimate, 2)
 
 
-def edit_costs_table(records: list[dict]) -> str:
-    """Points lost on questions about facts, asked in the middle of a dialog, by model and fix."""
-    rows = [["model", "method", "points lost"]]
-    for record in records:
-        right = record["right_without_a_fix"]
-        none = [f"`{record['model']}`", "no fix", f"({right['mean']:.0f}% right)"]
-        rows += [none] if none not in rows else []
-        for row in record["rows"]:
-            lost = row["points_lost"]
-            interval = f"{lost['mean']:.1f} [{lost['low']:.1f}, {lost['high']:.1f}]"
-            rows.append([f"`{record['model']}`", f"`{row['method']}`", interval])
-    return "\n".join(markdown(rows))
+def _clear_kinds(gain: dict[str, dict]) -> str:
+    """The kinds of rules whose gain or loss is clear: "+ format, − gate"."""
+    by_kind = {kind: estimate for kind, estimate in gain.items() if kind != "all"}
+    gaining = [f"+ {kind}" for kind, estimate in by_kind.items() if _clear_sign(estimate) > 0]
+    losing = [f"− {kind}" for kind, estimate in by_kind.items() if _clear_sign(estimate) < 0]
+    return ", ".join([*gaining, *losing])
 
 
-def edit_costs_line(records: list[dict]) -> str:
-    """The questions behind the table of costs."""
-    return "\n".join(
-        f"`{record['model']}`: {record['questions']} questions in {record['conversations']}"
-        " conversations."
-        for record in records
-    )
+def _clear_sign(estimate: dict) -> int:
+    """1 for a gain and -1 for a loss whose interval excludes 0, if enough conversations have it;
+    else 0.
+    """
+    if estimate["n"] < MIN_CONVERSATIONS or estimate["low"] is None:
+        return 0
+    return (estimate["low"] > 0) - (estimate["high"] < 0)
 
 
 def conversations_line(records: list[dict]) -> str:
@@ -99,8 +95,11 @@ def conversations_line(records: list[dict]) -> str:
 
 
 def helping_sentence() -> str:
-    """A method's gain over no fix on the models where it is certain, and where it is certainly more
-    than repetition's.
+    """The gain of `HELPING` over no fix on the models where it is clear, and where it is clearly
+    more than that of repetition.
+
+    Raises:
+        ValueError: it clearly helps on no model.
     """
     rows = {
         record["model"]: row
@@ -108,28 +107,52 @@ def helping_sentence() -> str:
         for row in record["rows"]
         if row["method"] == HELPING
     }
-    helped = {model: row for model, row in rows.items() if _is_certain(row["gain"]["all"], 1)}
+    helped = {model: row for model, row in rows.items() if _clear_sign(row["gain"]["all"]) > 0}
     if not helped:
         raise ValueError(
             f"{HELPING} certainly helps on no model, so README cannot say that it does"
         )
     gains = [row["gain"]["all"]["mean"] for row in helped.values()]
-    beaten = [f"`{model}`" for model, row in helped.items() if row["against_repetition"]["certain"]]
-    more = (
-        f"; on {' and '.join(beaten)}, clearly more than repeating the whole prompt does"
-        if beaten
-        else ""
-    )
-    count, of = (_IN_WORDS.get(len(models), str(len(models))) for models in (helped, rows))
-    on = f"all {of}" if len(helped) == len(rows) else f"{count} of {of}"
+    models = f"all {_in_words(len(rows))}"
+    if len(helped) < len(rows):
+        models = f"{_in_words(len(helped))} of {_in_words(len(rows))}"
+    more = ""
+    if beating := [model for model, row in helped.items() if row["against_repetition"]["certain"]]:
+        names = " and ".join(f"`{model}`" for model in beating)
+        more = f"; on {names}, clearly more than repeating the whole prompt does"
     return (
         "Where a program can check the rules, redrawing each reply that breaks one"
-        f" (`--method {HELPING}`, with any API) raises the share of rules kept on {on} models"
+        f" (`--method {HELPING}`, with any API) raises the share of rules kept on {models} models"
         f" measured, by {min(gains):.2f} to {max(gains):.2f}{more}."
     )
 
 
-def _difference(estimate: dict | None) -> str:
-    if estimate is None or None in (estimate["mean"], estimate["low"]):  # too few scores
-        return ""
-    return f"{estimate['mean']:+.2f} [{estimate['low']:+.2f}, {estimate['high']:+.2f}]"
+def _in_words(count: int) -> str:
+    return _IN_WORDS.get(count, str(count))
+
+
+# Points lost
+
+
+def edit_costs_table(records: list[dict]) -> str:
+    """Points lost on questions about facts, asked in the middle of a dialog, by model and fix."""
+    rows = [["model", "method", "points lost"]]
+    for record in records:
+        model = f"`{record['model']}`"
+        none = [model, "no fix", f"({record['right_without_a_fix']['mean']:.0f}% right)"]
+        if none not in rows:  # a model may have two records, with different fixes
+            rows.append(none)
+        for row in record["rows"]:
+            lost = row["points_lost"]
+            interval = f"{lost['mean']:.1f} [{lost['low']:.1f}, {lost['high']:.1f}]"
+            rows.append([model, f"`{row['method']}`", interval])
+    return "\n".join(markdown(rows))
+
+
+def edit_costs_line(records: list[dict]) -> str:
+    """The questions behind the table of costs."""
+    return "\n".join(
+        f"`{record['model']}`: {record['questions']} questions in {record['conversations']}"
+        " conversations."
+        for record in records
+    )

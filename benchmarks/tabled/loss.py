@@ -1,4 +1,4 @@
-"""Tables of what models lose, from the records in results/loss, one per model."""
+"""Tables of the rules that models lose, from the records in results/loss, one per model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,28 @@ from holdfast.measures.rule_kinds import KINDS
 from holdfast.report.loss_map_tables import write_loss_figure
 
 FOLDER = RESULTS / "loss"
-_MIN_CONVERSATIONS = 10  # conversations of a change that a table shows
-_MIN_FRONT_PAGE_CONVERSATIONS = 48  # conversations of a model that the README mentions
+_MIN_CONVERSATIONS = 10  # of a change that a table shows
+_MIN_README_CONVERSATIONS = 48  # of a model that the README mentions
+_ROWS = (  # of the table of kinds
+    (Grouping.ALL, ("",)),
+    (Grouping.KIND, tuple(KINDS)),
+    (Grouping.POLARITY, ("requirement", "prohibition", "gate")),
+    (Grouping.SIZE, ("2 or 3 rules", "4 or 5 rules", "6 and more")),
+)
+_POLARITIES = {
+    "requirement": "what every reply must be or have",
+    "prohibition": "what no reply may be or have",
+    "gate": "what must come first, such as a tool call",
+}
+_ABOUT_THE_USER = (
+    "In these conversations, a [scripted user](DOCS/conversations.md#scripted-user-messages) sets"
+    " one task after another, and pastes texts, tables and the output of tools."
+)
+_WORDS_FOR_VERDICT = {
+    "holds": "are kept about as often at the end as at the start",
+    "falls": "are kept less often at the end than at the start",
+    "rises": "are kept more often at the end than at the start",
+}
 
 
 def models() -> dict[str, ModelLoss]:
@@ -27,6 +47,16 @@ def models() -> dict[str, ModelLoss]:
         name: ModelLoss.model_validate_json(json.dumps(record["loss"]))
         for name, record in records.items()
     }
+
+
+def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
+    """The row of a group of rules, without a fix; None if the model has none."""
+    key = ("none", grouping, group)
+    rows = (row for row in model.rows if (row.method, row.grouping, row.group) == key)
+    return next(rows, None)
+
+
+# Tables and a figure
 
 
 def conversations_list() -> str:
@@ -44,17 +74,43 @@ def kinds_table() -> str:
     """Kept in round 1 and at the end, and the change, by kind of rule and model."""
     by_name = models()
     rows = [["kind of rule", *(f"`{name}`" for name in by_name)]]
-    for grouping, groups in (
-        (Grouping.ALL, ("",)),
-        (Grouping.KIND, tuple(KINDS)),
-        (Grouping.POLARITY, ("requirement", "prohibition", "gate")),
-        (Grouping.SIZE, ("2 or 3 rules", "4 or 5 rules", "6 and more")),
-    ):
+    for grouping, groups in _ROWS:
         for group in groups:
-            cells = [_cell(_group(model, grouping, group)) for model in by_name.values()]
+            cells = [_change_cell(_group(model, grouping, group)) for model in by_name.values()]
             if any(cells):
                 rows.append([f"**{group or 'all rules'}**", *cells])
     return "\n".join(markdown(rows))
+
+
+def _change_cell(row: LossRow | None) -> str:
+    """A group's change: "0.50 → 0.39, -0.11 [-0.18, -0.04], falls"."""
+    if row is None or row.change.mean is None or row.first.mean is None or row.last.mean is None:
+        return ""
+    if row.change.n < _MIN_CONVERSATIONS:
+        return "too few"
+    change = f"{row.change.mean:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
+    return f"{row.first.mean:.2f} → {row.last.mean:.2f}, {change}, {row.verdict}"
+
+
+def recall_table() -> str:
+    """Of the rules broken in the last round, the share that the model states when asked."""
+    by_name = {name: model for name, model in models().items() if model.recall}
+    every_rule = [next(row for row in model.recall if not row.kind) for model in by_name.values()]
+    rows = [["", *(f"`{name}`" for name in by_name)]]
+    for words, field in (
+        ("rules stated in round 1", "stated_first"),
+        ("rules stated in the last round", "stated_last"),
+        ("of those broken there", "stated_of_broken"),
+        ("of those kept there", "stated_of_kept"),
+    ):
+        rows.append([words, *(_share(getattr(row, field)) for row in every_rule)])
+    return "\n".join(markdown(rows))
+
+
+def _share(estimate: Estimate) -> str:
+    if estimate.mean is None or estimate.low is None or estimate.high is None:
+        return ""
+    return f"{estimate.mean:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def write_figure(path: Path) -> None:
@@ -72,25 +128,7 @@ def write_figure(path: Path) -> None:
         shutil.copy(Path(folder) / "loss_map.svg", path)
 
 
-def recall_table() -> str:
-    """Of the rules broken in the last round, the share that the model states when asked."""
-    by_name = {name: model for name, model in models().items() if model.recall}
-    rows = [["", *(f"`{name}`" for name in by_name)]]
-    for head, field in (
-        ("rules stated in round 1", "stated_first"),
-        ("rules stated in the last round", "stated_last"),
-        ("of those broken there", "stated_of_broken"),
-        ("of those kept there", "stated_of_kept"),
-    ):
-        every = [next(row for row in model.recall if not row.kind) for model in by_name.values()]
-        rows.append([head, *(_share(getattr(row, field)) for row in every)])
-    return "\n".join(markdown(rows))
-
-
-_ABOUT_THE_USER = (
-    "In these conversations, a [scripted user](DOCS/conversations.md#scripted-user-messages) sets"
-    " one task after another, and pastes texts, tables and the output of tools."
-)
+# The sentences of the README
 
 
 def lost_sentences() -> str:
@@ -101,11 +139,9 @@ def lost_sentences() -> str:
     paragraphs = [_ABOUT_THE_USER]
     for name, model in models().items():
         conversations = sum(run.conversations for run in model.runs)
-        if conversations < _MIN_FRONT_PAGE_CONVERSATIONS:
+        if conversations < _MIN_README_CONVERSATIONS:
             continue
-        every = _group(model, Grouping.ALL, "")
-        assert every is not None
-        sentences = [f"In {conversations} of them with `{name}`, {_change(model, every)}."]
+        sentences = [f"In {conversations} of them with `{name}`, {_lost_rules(model)}."]
         recall = next((row for row in model.recall if not row.kind), None)
         if recall is not None and _lies_below(recall.stated_last, recall.stated_first):
             sentences.append("Asked for its rules, it states clearly fewer of them at the end.")
@@ -113,67 +149,27 @@ def lost_sentences() -> str:
     return "\n\n".join(paragraphs)
 
 
-def _change(model: ModelLoss, every: LossRow) -> str:
+def _lost_rules(model: ModelLoss) -> str:
     """The change of a model's rules as a whole, and the rules that fall."""
-    if every.verdict == "falls":
-        rows = [_group(model, Grouping.KIND, kind) for kind in KINDS]
-        falling = [f"*{row.group}*" for row in rows if row and row.verdict == "falls"]
+    every_rule = _group(model, Grouping.ALL, "")
+    assert every_rule is not None
+    if every_rule.verdict == "falls":
+        kinds = [_group(model, Grouping.KIND, kind) for kind in KINDS]
+        falling = [f"*{row.group}*" for row in kinds if row and row.verdict == "falls"]
         clearly = f", most clearly rules of the kinds {' and '.join(falling)}" if falling else ""
         return (
-            f"its rules are kept less often at the end ({every.last.mean:.2f}) than at the start"
-            f" ({every.first.mean:.2f}){clearly}"
+            f"its rules are kept less often at the end ({every_rule.last.mean:.2f}) than at the"
+            f" start ({every_rule.first.mean:.2f}){clearly}"
         )
     falling = [
         f"{polarity}s ({meaning}) fall from {row.first.mean:.2f} to {row.last.mean:.2f}"
         for polarity, meaning in _POLARITIES.items()
         if (row := _group(model, Grouping.POLARITY, polarity)) and row.verdict == "falls"
     ]
-    return (
-        f"the rules as a whole {_verb(every)}{', but ' if falling else ''}{' and '.join(falling)}"
-    )
-
-
-_POLARITIES = {
-    "requirement": "what every reply must be or have",
-    "prohibition": "what no reply may be or have",
-    "gate": "what must come first, such as a tool call",
-}
+    verb = _WORDS_FOR_VERDICT.get(every_rule.verdict, "show no clear change")
+    return f"the rules as a whole {verb}{', but ' if falling else ''}{' and '.join(falling)}"
 
 
 def _lies_below(value: Estimate, other: Estimate) -> bool:
     """Whether the whole interval of a value lies below that of another."""
     return value.high is not None and other.low is not None and value.high < other.low
-
-
-def _verb(row: LossRow) -> str:
-    return {
-        "holds": "are kept about as often at the end as at the start",
-        "falls": "are kept less often at the end than at the start",
-        "rises": "are kept more often at the end than at the start",
-    }.get(row.verdict, "show no clear change")
-
-
-def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
-    return next(
-        (
-            row
-            for row in model.rows
-            if (row.method, row.grouping, row.group) == ("none", grouping, group)
-        ),
-        None,
-    )
-
-
-def _cell(row: LossRow | None) -> str:
-    if row is None or row.change.mean is None or row.first.mean is None or row.last.mean is None:
-        return ""
-    if row.change.n < _MIN_CONVERSATIONS:
-        return "too few"
-    change = f"{row.change.mean:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
-    return f"{row.first.mean:.2f} → {row.last.mean:.2f}, {change}, {row.verdict}"
-
-
-def _share(value: Estimate) -> str:
-    if value.mean is None or value.low is None or value.high is None:
-        return ""
-    return f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"

@@ -17,14 +17,16 @@ MODELS = {  # by the ending of a record's name
     "_qwen15": "Qwen2.5-Coder 1.5B",
 }
 VERDICTS = ("supported", "contradicted", "undecided", "not judged")
-_NEW_WORDS = {  # for those in older records
+_REPLACED_WORDS = {  # words of older records, and today's
     "validated knob": "validated parameter",
     "than even attention": "than uniform attention",
     "that of even attention": "that of uniform attention",
 }
+# "+0.12 [+0.04, +0.20] (n = 48)", "-0.5 (all alike) (n = 20)"
 _NUMBER = re.compile(r"[+-][\d.]+ (?:\[[^]]+\]|\(all (?:alike|equal)\)) \(n = \d+\)")
-# the part of a claim's text that depends on model and scale
-_OF_THE_RUN = re.compile(r"^head [\d.]+,|\d+ samples instead of \d+")
+# the parts of a claim's text that depend on model and scale, and what they are for every run
+_HEAD = re.compile(r"^head [\d.]+,")
+_FEWER_SAMPLES = re.compile(r"\d+ samples instead of \d+")
 
 
 def records() -> list[str]:
@@ -70,7 +72,7 @@ def claims_page(name: str) -> str:
         ]
         if figure["rows"]:
             lines += [*markdown(figure["rows"]), ""]
-        lines += [f"![{figure['title']}{part}]({image})" for part, image in named(figure)]
+        lines += [f"![{figure['title']}{part}]({image})" for part, image in named_images(figure)]
         lines += ["", "| the paper's claim | this run |", "| --- | --- |"]
         lines += [
             f"| {claim['text']} | **{claim['verdict']}**: {claim['evidence']} |"
@@ -81,7 +83,7 @@ def claims_page(name: str) -> str:
 
 
 def verdicts_page() -> str:
-    """Every claim of both papers with its verdict on every model, side by side."""
+    """A page with every claim of both papers, and its verdict on every model."""
     return "\n".join(
         [
             "# Every claim of both papers, by model",
@@ -102,13 +104,13 @@ def contradicted_list() -> str:
     head, *rows = verdicts_rows()
     lines = []
     for figure, text, *verdicts in rows:
-        on = [
+        models = [
             f"{model}{verdict.removeprefix('**contradicted**')}"
             for model, verdict in zip(head[2:], verdicts, strict=True)
             if verdict.startswith("**contradicted**")
         ]
-        if on:
-            lines.append(f"- {figure}: “{text}” Contradicted on {'; '.join(on)}.")
+        if models:
+            lines.append(f"- {figure}: “{text}” Contradicted on {'; '.join(models)}.")
     return "\n".join(lines)
 
 
@@ -128,8 +130,8 @@ def verdicts_rows() -> list[list[str]]:
 def head_profiles(name: str) -> list[str]:
     """A real model's head profiles, with the time they took."""
     rows = [["task", "heads", "samples", "seconds"]]
-    for task, made in read(f"{name}/findings").get("profiles", {}).items():
-        numbers = [f"{made[column]:,}" for column in ("heads", "samples", "seconds")]
+    for task, cost in read(f"{name}/findings").get("profiles", {}).items():
+        numbers = [f"{cost[column]:,}" for column in ("heads", "samples", "seconds")]
         rows.append([task, *numbers])
     return ["", "## Head profiles", "", *markdown(rows)] if rows[1:] else []
 
@@ -145,8 +147,9 @@ def other_tasks(name: str) -> list[str]:
 
 
 def _paper_and_model(name: str) -> tuple[str, str]:
-    paper, mark, model = name.partition("_")
-    return paper, MODELS[mark + model]
+    """The paper and the model of a record: "li2024_qwen05" is of li2024 on Qwen2.5-Coder 0.5B."""
+    paper, underscore, ending = name.partition("_")
+    return paper, MODELS[f"{underscore}{ending}"]
 
 
 def _scale(name: str) -> str:
@@ -160,7 +163,7 @@ def _verdicts(name: str) -> dict[tuple[str, str], str]:
     verdicts = {}
     for figure in findings(name):
         for claim in figure["claims"]:
-            text = _OF_THE_RUN.sub(_in_general, claim["text"])
+            text = _FEWER_SAMPLES.sub("fewer samples", _HEAD.sub("the head", claim["text"]))
             numbers = _NUMBER.findall(claim["evidence"])  # if several, it is unclear which counts
             shown = f" {numbers[0]}" if len(numbers) == 1 else ""
             verdicts[f"{figure['kind']} {figure['number']}", text] = (
@@ -169,30 +172,23 @@ def _verdicts(name: str) -> dict[tuple[str, str], str]:
     return verdicts
 
 
-def _in_general(match: re.Match[str]) -> str:
-    return "the head" if match[0].startswith("head") else "fewer samples"
-
-
 def findings(paper: str) -> list[dict]:
     """The figures and tables of a paper's record, in today's words where it has older ones."""
     text = json.dumps(read(f"{paper}/findings")["figures"], ensure_ascii=False)
-    for old, new in _NEW_WORDS.items():
+    for old, new in _REPLACED_WORDS.items():
         text = text.replace(old, new)
     return json.loads(re.sub(r"(?<=\d) %", "%", text))
 
 
-def named(figure: dict) -> list[tuple[str, str]]:
+def named_images(figure: dict) -> list[tuple[str, str]]:
     """Each image of a figure, with the part that distinguishes it from the others: its folder's
     name without the number.
     """
-    several = len(figure["images"]) > 1
-    return [
-        (
-            " " + Path(image).parent.name.partition("-")[2].replace("-", " ") if several else "",
-            image,
-        )
-        for image in figure["images"]
-    ]
+    if len(figure["images"]) == 1:
+        return [("", figure["images"][0])]
+    folders = [Path(image).parent.name for image in figure["images"]]  # "2-after-round-4"
+    parts = [" " + folder.partition("-")[2].replace("-", " ") for folder in folders]
+    return list(zip(parts, figure["images"], strict=True))
 
 
 def methods_table() -> str:
@@ -202,12 +198,12 @@ def methods_table() -> str:
         for figure in findings("zhang2024")
         if (figure["kind"], figure["number"]) == ("Table", "1")
     )
-    kept = [[row[0], *row[-2:]] for row in table["rows"]]
-    kept[0] = ["", "average of four tasks, percent", kept[0][2]]
+    rows = [[row[0], *row[-2:]] for row in table["rows"]]
+    rows[0] = ["", "average of four tasks, percent", rows[0][2]]
     compared = table["how"].partition("Average of the tasks")[2]
     return "\n".join(
         [
-            *markdown(kept),
+            *markdown(rows),
             "",
             f"Average of the tasks{compared} [Every task](RESULTS/zhang2024/claims.md).",
         ]

@@ -28,7 +28,8 @@ class Repeatable:
     @property
     def minutes(self) -> int:
         """About how long it takes on two cores with a model of 0.5 billion parameters."""
-        (record,) = (each for each in RECORDS if each.name == f"{self.folder}/{MODEL}")
+        name = f"{self.folder}/{MODEL}"
+        record = next(record for record in RECORDS if record.name == name)
         script = self.command.split()[0]
         assert f"benchmarks/{script} " in record.command, f"{record.name} is not of {script}"
         return record.minutes
