@@ -23,9 +23,8 @@ def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
         rng = random.Random(f"held out {seed} {family.name}")
         for index in range(per_family):
             instruction = instruct(family, rng, test=True)
-            if (
-                family.measure is picked
-            ):  # the right option has the same letter in all probes of a case
+            if family.measure is picked:
+                # the right option has the same letter in all probes of a case
                 instruction.values["letter"] = rng.choice("ABCD")
             cases.append(
                 {

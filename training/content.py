@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 LANGUAGES = ("en", "fr", "es")
-Thing = tuple[str, str, str]  # its name in the three languages
+Translations = tuple[str, str, str]  # a text in the three languages
+Thing = Translations  # its name
+LAST_IS_QUESTION = 0.35  # chance that the last of several mixed sentences is a question
+FIRST_IS_REMARK = 0.3  # chance that the first of mixed sentences is a remark
+SAME_THING = 0.75  # share of sentences about the current thing, and not about another
 
 # English | French | Spanish
 _THINGS = """
@@ -191,6 +196,13 @@ USER_QUESTIONS = (
 HELD_OUT_QUESTIONS = 5
 
 
+class Exchange(NamedTuple):
+    """A message of the user, and the assistant's reply to it."""
+
+    user: str
+    reply: str
+
+
 @dataclass(frozen=True)
 class Context:
     """The context of a reply: its random generator, the current thing, and the English sentences to
@@ -207,30 +219,31 @@ class Context:
 
     def sentences(self, count: int) -> list[str]:
         """`count` English sentences, or the sentences given."""
-        return list(self.given) if self.given else [one[0] for one in self.parallel(count)]
+        return list(self.given) if self.given else [row[0] for row in self.parallel(count)]
 
-    def parallel(self, count: int, kind: str = "mixed") -> list[tuple[str, str, str]]:
-        """`count` sentences, each in the three languages."""
-        rng, made = self.rng, []
+    def parallel(self, count: int, kind: str = "mixed") -> list[Translations]:
+        """`count` sentences, each in the three languages.
+
+        They are all "statements", all "questions", or "mixed": then the first may be a remark and
+        the last of several a question.
+        """
+        rng, rows = self.rng, []
         for index in range(count):
             roll = rng.random()
-            if kind == "questions" or (
-                kind == "mixed" and index == count - 1 and count > 1 and roll < 0.35
-            ):
+            is_last = 0 < index == count - 1
+            if kind == "questions" or (kind == "mixed" and is_last and roll < LAST_IS_QUESTION):
                 pool = QUESTIONS
-            elif kind == "mixed" and index == 0 and roll < 0.3:
+            elif kind == "mixed" and index == 0 and roll < FIRST_IS_REMARK:
                 pool = REMARKS
             else:
                 pool = STATEMENTS
             row = rng.choice(pool)
-            thing = self.thing if rng.random() < 0.75 else rng.choice(THINGS)
-            made.append(tuple(self.fill(row[i], i, thing) for i in range(3)))
-        return made
+            thing = self.thing if rng.random() < SAME_THING else rng.choice(THINGS)
+            rows.append(tuple(self.fill(row[i], i, thing) for i in range(len(LANGUAGES))))
+        return rows
 
 
 def user_question(rng: random.Random, thing: Thing, held_out: bool = False) -> str:
     """A user's message about `thing`; the two splits have disjoint wordings."""
-    pool = (
-        USER_QUESTIONS[-HELD_OUT_QUESTIONS:] if held_out else USER_QUESTIONS[:-HELD_OUT_QUESTIONS]
-    )
-    return rng.choice(pool).replace("{t}", thing[0])
+    seen, unseen = USER_QUESTIONS[:-HELD_OUT_QUESTIONS], USER_QUESTIONS[-HELD_OUT_QUESTIONS:]
+    return rng.choice(unseen if held_out else seen).replace("{t}", thing[0])

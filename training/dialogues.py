@@ -14,9 +14,9 @@ import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from content import THINGS, Context, Thing, user_question
+from content import THINGS, Context, Exchange, Thing, user_question
 from fact_families import FACT_FAMILIES, RECITE
 from families import Instruction, instruct, probe
 from knowledge import ask
@@ -85,13 +85,6 @@ def _sentences(text: str) -> tuple[str, ...]:
     return tuple(part for part in re.split(r"(?<=[.?!])\s+", text) if part)
 
 
-class Exchange(NamedTuple):
-    """A message of the user, and the assistant's reply to it."""
-
-    user: str
-    reply: str
-
-
 def write_reply(instruction: Instruction | None, context: Context) -> str:
     """Writes a reply in the style of the instruction, or in one to three plain sentences."""
     if instruction and instruction.family.reply:
@@ -142,15 +135,15 @@ def _knowledge_question(
     A choice has no style, so it is asked for only if no style is required.
     """
     is_letter = instruction is not None and instruction.family.name == "letter"
-    with_choices = (
-        not _requires_style(instruction) and rng.random() < WITH_CHOICES and not is_letter
-    )
+    may_have_choices = not _requires_style(instruction) and rng.random() < WITH_CHOICES
+    with_choices = may_have_choices and not is_letter
     if not with_choices and not _can_reword(instruction):
         return None
-    question, answer, _ = ask(rng, with_choices)
+    asked = ask(rng, with_choices)
     if with_choices:
-        return Exchange(question, answer)
-    return Exchange(question, write_reply(instruction, Context(rng, thing, (answer,))))
+        return Exchange(asked.question, asked.reply)
+    context = Context(rng, thing, (asked.reply,))
+    return Exchange(asked.question, write_reply(instruction, context))
 
 
 def _question(
@@ -168,6 +161,19 @@ def _question(
     if roll < FOREIGN_PROBE + knowledge:
         return _knowledge_question(instruction, rng, thing)
     return None
+
+
+def _retold(
+    real_turns: list[str], instruction: Instruction | None, rng: random.Random, thing: Thing
+) -> Exchange | None:
+    """Takes the next two turns of a real dialogue; the second is reworded as the instruction
+    demands. None if there are no two left.
+    """
+    if len(real_turns) < 2:
+        return None
+    user, reply = real_turns.pop(0), real_turns.pop(0)
+    context = Context(rng, thing, _sentences(reply))
+    return Exchange(user, write_reply(instruction, context))
 
 
 def _small_talk(instruction: Instruction | None, rng: random.Random, thing: Thing) -> Exchange:
@@ -231,14 +237,11 @@ def dialogue(
     for _ in range(rounds):
         if rng.random() < NEW_THING:
             thing = rng.choice(THINGS)
-        exchange = _question(instruction, rng, thing, mix.knowledge)
-        if exchange is None and len(real_turns) >= 2:
-            user, reply = real_turns.pop(0), real_turns.pop(0)
-            context = Context(rng, thing, _sentences(reply))
-            exchange = Exchange(user, write_reply(instruction, context))
-        elif exchange is None:
-            exchange = _small_talk(instruction, rng, thing)
-        user, reply = exchange
+        user, reply = (
+            _question(instruction, rng, thing, mix.knowledge)
+            or _retold(real_turns, instruction, rng, thing)
+            or _small_talk(instruction, rng, thing)
+        )
         if user_style:
             user = write_reply(user_style, Context(rng, thing, _sentences(user)))
         messages += _messages_of(user, reply)

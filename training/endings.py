@@ -10,8 +10,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
-Encoded = tuple[list[int], list[float]]  # token ids, and the loss weight of each as a target
+
+class Encoded(NamedTuple):
+    """A dialogue as token ids, with the loss weight of each as a target."""
+
+    ids: list[int]
+    weights: list[float]
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class Loops:
 
 
 NONE = Loops()
+OF_THE_TURN = 0.5  # share of runs that repeat the latest tokens of their turn, and not random ones
 
 
 @dataclass(frozen=True)
@@ -53,11 +60,11 @@ class Vocabulary:
     size: int
 
 
-def turns(ids: list[int], vocabulary: Vocabulary) -> list[tuple[int, int]]:
-    """The range of each turn's content tokens, [start, stop), in the order of the dialogue."""
+def turns(ids: list[int], vocabulary: Vocabulary) -> list[range]:
+    """The positions of each turn's content tokens, in the order of the dialogue."""
     starts = [position + 1 for position, token in enumerate(ids) if token in vocabulary.roles]
     stops = [position for position, token in enumerate(ids) if token == vocabulary.end]
-    return list(zip(starts, stops, strict=False))  # the last turn may have been cut off
+    return list(map(range, starts, stops))  # the last turn may have been cut off, and has no stop
 
 
 def with_loops(
@@ -67,20 +74,21 @@ def with_loops(
     prompt.
     """
     ids, weights = encoded
-    spoken = [turn for turn in turns(ids, vocabulary) if weights[turn[1]] > 0]
-    stuck = sorted(rng.sample(spoken, min(rng.choice(loops.stuck), len(spoken))), reverse=True)
+    spoken = [turn for turn in turns(ids, vocabulary) if weights[turn.stop] > 0]
+    stuck = rng.sample(spoken, min(rng.choice(loops.stuck), len(spoken)))
     unit: list[int] = []
-    for start, stop in stuck:  # from last to first, so that earlier positions stay valid
-        cut = rng.randint(start, stop)
-        unit = unit or _unit(ids[start:cut], rng.choice(loops.repeated), vocabulary, rng)
+    # from last to first, so that earlier positions stay valid
+    for turn in sorted(stuck, key=lambda turn: turn.start, reverse=True):
+        cut = rng.randint(turn.start, turn.stop)
+        unit = unit or _unit(ids[turn.start : cut], rng.choice(loops.repeated), vocabulary, rng)
         run = unit * rng.choice(loops.times)
-        ids = ids[:cut] + run + ids[stop:]
-        weights = weights[:cut] + [0.0] * len(run) + [loops.target] + weights[stop + 1 :]
-    return ids, weights
+        ids = ids[:cut] + run + ids[turn.stop :]
+        weights = weights[:cut] + [0.0] * len(run) + [loops.target] + weights[turn.stop + 1 :]
+    return Encoded(ids, weights)
 
 
 def _unit(before: list[int], length: int, vocabulary: Vocabulary, rng: random.Random) -> list[int]:
     """The tokens to repeat: the latest ones, or random ones."""
-    if rng.random() < 0.5 and len(before) >= length:
+    if rng.random() < OF_THE_TURN and len(before) >= length:
         return before[-length:]
     return [rng.randrange(vocabulary.first_word, vocabulary.size) for _ in range(length)]

@@ -13,6 +13,7 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+from statistics import fmean
 
 import torch
 
@@ -21,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 from cases import held_out_cases
 from dialogues import dialogue
 from knowledge import ask
+
+FAILS_BELOW = 0.7  # a score at which a reply is said to fail
 
 
 @torch.no_grad()
@@ -64,10 +67,10 @@ def scored(model, tokenizer, per_family: int, seed: int) -> list[dict]:
     cases = held_out_cases(per_family, seed)
     chats = [
         [
-            {"role": "system", "content": c["system_prompt"]},
-            {"role": "user", "content": c["probes"][0]},
+            {"role": "system", "content": case["system_prompt"]},
+            {"role": "user", "content": case["probes"][0]},
         ]
-        for c in cases
+        for case in cases
     ]
     for case, text in zip(cases, replies(model, tokenizer, chats, seed), strict=True):
         case["reply"], case["score"] = text, build(case["measure"]).score(text).value
@@ -87,55 +90,63 @@ def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, fl
     """
     shares = {}
     for name, with_choices in (("choices", True), ("open", False)):
-        chats, keys = [], []
+        chats, patterns = [], []
         for index in range(count):
             rng = random.Random(f"knowledge {seed} {name} {index}")
             talk = [message for _ in range(3) for message in dialogue(rng, [])[-2:]]
-            question, answer, key = ask(rng, with_choices, test=True)
-            chats.append([*talk, {"role": "user", "content": question}])
-            keys.append(answer if with_choices else key)
-        pattern = (
-            "{}" if with_choices else r"\bis (?:called an? )?{}(?!\w)"
-        )  # whole words, at the position of the answer
-        right = [
-            bool(re.search(pattern.format(re.escape(key)), text))
-            for key, text in zip(keys, replies(model, tokenizer, chats, seed), strict=True)
-        ]
+            asked = ask(rng, with_choices, test=True)
+            chats.append([*talk, {"role": "user", "content": asked.question}])
+            if with_choices:
+                patterns.append(re.escape(asked.reply))
+            else:  # the whole words in the place of the answer
+                patterns.append(rf"\bis (?:called an? )?{re.escape(asked.answer)}(?!\w)")
+        texts = replies(model, tokenizer, chats, seed)
+        right = [re.search(*pair) is not None for pair in zip(patterns, texts, strict=True)]
         shares[name] = sum(right) / count
     return shares
 
 
-def main() -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=Path)
     parser.add_argument("--per-family", type=int, default=8)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--show", action="store_true", help="print the replies that fail")
-    args = parser.parse_args()
-    model, tokenizer = (
-        AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32),
-        AutoTokenizer.from_pretrained(args.model),
-    )
-    by_family, by_phrase = defaultdict(list), defaultdict(list)
-    for case in scored(model, tokenizer, args.per_family, args.seed):
-        by_family[case["id"].rsplit("-", 1)[0]].append(case["score"])
-        by_phrase["phrase unseen" if case["unseen_phrase"] else "phrase seen"].append(case["score"])
-        if args.show and case["score"] < 0.7:
-            print(
-                json.dumps(
-                    {k: case[k] for k in ("system_prompt", "reply", "score", "measure")}
-                    | {"probe": case["probes"][0]},
-                    ensure_ascii=False,
-                )
-            )
-    for name, values in sorted(
-        {**by_family, **by_phrase}.items(), key=lambda item: sum(item[1]) / len(item[1])
-    ):
-        print(f"{sum(values) / len(values):.3f}  {name} ({len(values)})")
-    everything = [value for values in by_family.values() for value in values]
-    print(f"{sum(everything) / len(everything):.4f}  mean")
+    return parser.parse_args()
+
+
+def print_scores(cases: list[dict]) -> None:
+    """The mean score of each family, and of cases whose phrase was seen in training or not, the
+    lowest first; then the mean of all cases.
+    """
+    scores = defaultdict(list)
+    for case in cases:
+        family, _, _ = case["id"].rpartition("-")
+        scores[family].append(case["score"])
+        scores["phrase unseen" if case["unseen_phrase"] else "phrase seen"].append(case["score"])
+    for name, values in sorted(scores.items(), key=lambda item: fmean(item[1])):
+        print(f"{fmean(values):.3f}  {name} ({len(values)})")
+    print(f"{fmean(case['score'] for case in cases):.4f}  mean")
+
+
+def print_failures(cases: list[dict]) -> None:
+    fields = ("system_prompt", "reply", "score", "measure")
+    for case in cases:
+        if case["score"] < FAILS_BELOW:
+            row = {name: case[name] for name in fields} | {"probe": case["probes"][0]}
+            print(json.dumps(row, ensure_ascii=False))
+
+
+def main() -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    args = parse_arguments()
+    model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(args.model)
+    cases = scored(model, tokenizer, args.per_family, args.seed)
+    if args.show:
+        print_failures(cases)
+    print_scores(cases)
     for name, share in knowledge(model, tokenizer).items():
         print(f"{share:.3f}  knowledge, {name}")
 

@@ -1,13 +1,18 @@
 """Families whose instruction only affects replies to their probes: facts to remember, and choices
 among options.
+
+The values of an instruction are a dictionary: "v" fills the slot {v} of its phrases; "right" and
+"wrong" are the options that {options} lists in a probe. So {"v": "Bo"} turns "You are {v}."
+into "You are Bo.".
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from content import Context
-from families import Family, chosen
+from families import DrawValues, Family, chosen
 from values import (
     ANIMALS,
     CITIES,
@@ -32,51 +37,58 @@ MEMORY, CHOICE, PERSONA = "memorization", "multiple_choice", "persona"
 def _recalled(
     name: str,
     category: str,
-    phrases,
-    probes,
-    values,
+    phrases: tuple[str, ...],
+    probes: tuple[str, ...],
+    values: DrawValues,
     templates: tuple[str, ...],
     key: str = "v",
     measure: str = "contains",
 ) -> Family:
-    """A family whose probe is answered with one of `templates`, filled with the value."""
+    """A family whose probe is answered with one of `templates`, filled with the value of `key`.
+
+    `measure` says how the value is looked for in a reply: as a text ("contains") or as a "number".
+    """
 
     def answer(v: dict, ctx: Context, question: str) -> str:
         return ctx.rng.choice(templates).replace("{v}", str(v[key]))
 
     def scored(v: dict) -> dict:
-        return (
-            {"name": "mentions_number", "number": int(v[key])}
-            if measure == "number"
-            else {"name": "contains", "words": [str(v[key])]}
-        )
+        if measure == "number":
+            return {"name": "mentions_number", "number": int(v[key])}
+        return {"name": "contains", "words": [str(v[key])]}
 
-    return Family(name, category, "say", phrases, None, scored, values, probes, answer)
+    return Family(
+        name,
+        category,
+        "say",
+        phrases=phrases,
+        measure=scored,
+        values=values,
+        probes=probes,
+        answer=answer,
+    )
 
 
-def _pick(pool):
+def _pick(pool: Sequence[str]) -> DrawValues:
     return lambda rng, test: {"v": draw_or_invent(rng, pool, test)}
 
 
-def _number(low: int, high: int):
+def _number(low: int, high: int) -> DrawValues:
     return lambda rng, test: {"v": number(rng, low, high, test)}
 
 
 def _text(rng: random.Random, test: bool) -> dict:
     """A sequence of words and names that can only be reproduced by copying."""
     pools = (WORDS, WORDS, NAMES)
-    return {
-        "v": " ".join(
-            draw_or_invent(rng, rng.choice(pools), test) for _ in range(rng.randint(2, 5))
-        )
-    }
+    parts = [draw_or_invent(rng, rng.choice(pools), test) for _ in range(rng.randint(2, 5))]
+    return {"v": " ".join(parts)}
 
 
 RECITE = Family(
     "recite",
     MEMORY,
     "say",
-    (
+    phrases=(
         "Your code is: {v}.",
         "The secret code is: {v}.",
         "Learn this code by heart: {v}.",
@@ -84,10 +96,9 @@ RECITE = Family(
         "This is your code: {v}.",
         "The code you keep is: {v}.",
     ),
-    None,
-    lambda v: {"name": "contains", "words": [v["v"]]},
-    _text,
-    (
+    measure=lambda v: {"name": "contains", "words": [v["v"]]},
+    values=_text,
+    probes=(
         "What is the code?",
         "Tell me your code.",
         "Recite the code.",
@@ -99,7 +110,7 @@ RECITE = Family(
         "Say the code, please.",
         "What code do you keep?",
     ),
-    lambda v, ctx, question: (
+    answer=lambda v, ctx, question: (
         f"{ctx.rng.choice(('The code is:', 'It is:', 'My code is:'))} {v['v']}."
     ),
 )
@@ -109,7 +120,7 @@ FACTS = (
     _recalled(
         "name",
         MEMORY,
-        (
+        phrases=(
             "Your name is {v}.",
             "You are called {v}.",
             "You go by the name {v}.",
@@ -117,7 +128,7 @@ FACTS = (
             "You are {v}.",
             "Your given name is {v}.",
         ),
-        (
+        probes=(
             "What is your name?",
             "Who are you?",
             "How are you called?",
@@ -129,13 +140,13 @@ FACTS = (
             "Tell me your name.",
             "What name do you have?",
         ),
-        _pick(NAMES),
-        ("My name is {v}.", "I am {v}.", "You can call me {v}.", "I am called {v}."),
+        values=_pick(NAMES),
+        templates=("My name is {v}.", "I am {v}.", "You can call me {v}.", "I am called {v}."),
     ),
     _recalled(
         "secret_number",
         MEMORY,
-        (
+        phrases=(
             "Your secret number is {v}.",
             "The secret number is {v}.",
             "Keep {v} as your secret number.",
@@ -143,7 +154,7 @@ FACTS = (
             "Your number is {v}, it is secret.",
             "You have the secret number {v}.",
         ),
-        (
+        probes=(
             "What is your secret number?",
             "Tell me your secret number.",
             "Which secret number do you have?",
@@ -155,14 +166,14 @@ FACTS = (
             "Do you remember the secret number?",
             "Which number is your secret?",
         ),
-        _number(10, 9999),
-        ("My secret number is {v}.", "The secret number is {v}.", "It is {v}."),
+        values=_number(10, 9999),
+        templates=("My secret number is {v}.", "The secret number is {v}.", "It is {v}."),
         measure="number",
     ),
     _recalled(
         "age",
         MEMORY,
-        (
+        phrases=(
             "You are {v} years old.",
             "Your age is {v}.",
             "You turned {v} this year.",
@@ -170,7 +181,7 @@ FACTS = (
             "{v} is your age.",
             "You have lived for {v} years.",
         ),
-        (
+        probes=(
             "How old are you?",
             "What is your age?",
             "Tell me how old you are.",
@@ -182,14 +193,14 @@ FACTS = (
             "May I ask your age?",
             "How old are you now?",
         ),
-        _number(6, 99),
-        ("I am {v} years old.", "I am {v}.", "My age is {v}."),
+        values=_number(6, 99),
+        templates=("I am {v} years old.", "I am {v}.", "My age is {v}."),
         measure="number",
     ),
     _recalled(
         "city",
         MEMORY,
-        (
+        phrases=(
             "You live in {v}.",
             "Your home is in {v}.",
             "You are from {v}.",
@@ -197,7 +208,7 @@ FACTS = (
             "You have a flat in {v}.",
             "Your home town is {v}.",
         ),
-        (
+        probes=(
             "Where do you live?",
             "Where are you from?",
             "Which city is your home?",
@@ -209,13 +220,13 @@ FACTS = (
             "What is your home town?",
             "Which city do you live in?",
         ),
-        _pick(CITIES),
-        ("I live in {v}.", "I am from {v}.", "My home is in {v}."),
+        values=_pick(CITIES),
+        templates=("I live in {v}.", "I am from {v}.", "My home is in {v}."),
     ),
     _recalled(
         "pet",
         MEMORY,
-        (
+        phrases=(
             "You have a pet called {v}.",
             "Your pet is named {v}.",
             "The pet you have is {v}.",
@@ -223,7 +234,7 @@ FACTS = (
             "You own a pet with the name {v}.",
             "Your pet goes by the name {v}.",
         ),
-        (
+        probes=(
             "What is the name of your pet?",
             "How is your pet called?",
             "Tell me about your pet.",
@@ -235,13 +246,13 @@ FACTS = (
             "What do you call your pet?",
             "How do you call your pet?",
         ),
-        _pick(NAMES),
-        ("My pet is called {v}.", "The name of my pet is {v}.", "My pet is {v}."),
+        values=_pick(NAMES),
+        templates=("My pet is called {v}.", "The name of my pet is {v}.", "My pet is {v}."),
     ),
     _recalled(
         "children",
         MEMORY,
-        (
+        phrases=(
             "You have {v} children.",
             "You are the parent of {v} children.",
             "Your family has {v} children.",
@@ -249,7 +260,7 @@ FACTS = (
             "There are {v} children in your family.",
             "You are the proud parent of {v} children.",
         ),
-        (
+        probes=(
             "How many children do you have?",
             "Do you have children?",
             "Tell me about your children.",
@@ -261,8 +272,8 @@ FACTS = (
             "What is the number of your children?",
             "How many children are yours?",
         ),
-        _number(2, 99),
-        (
+        values=_number(2, 99),
+        templates=(
             "I have {v} children.",
             "There are {v} children in my family.",
             "I am the parent of {v} children.",
@@ -272,7 +283,7 @@ FACTS = (
     _recalled(
         "password",
         MEMORY,
-        (
+        phrases=(
             "The password is {v}.",
             "Your password is {v}.",
             "Use {v} as the password.",
@@ -280,7 +291,7 @@ FACTS = (
             "The secret password is the word {v}.",
             "Your password is the word {v}.",
         ),
-        (
+        probes=(
             "What is the password?",
             "Tell me the password.",
             "Which password do you know?",
@@ -292,13 +303,13 @@ FACTS = (
             "Can you give me the password?",
             "Tell me your password.",
         ),
-        _pick(WORDS),
-        ("The password is {v}.", "It is {v}.", "My password is {v}."),
+        values=_pick(WORDS),
+        templates=("The password is {v}.", "It is {v}.", "My password is {v}."),
     ),
     _recalled(
         "month",
         MEMORY,
-        (
+        phrases=(
             "Your birthday is in {v}.",
             "You were born in {v}.",
             "Your birth month is {v}.",
@@ -306,7 +317,7 @@ FACTS = (
             "You came into the world in {v}.",
             "Your birthday falls in {v}.",
         ),
-        (
+        probes=(
             "When is your birthday?",
             "In which month were you born?",
             "When do you celebrate your birthday?",
@@ -318,13 +329,13 @@ FACTS = (
             "What is your birth month?",
             "Tell me the month of your birthday.",
         ),
-        _pick(MONTHS),
-        ("My birthday is in {v}.", "I was born in {v}.", "It is in {v}."),
+        values=_pick(MONTHS),
+        templates=("My birthday is in {v}.", "I was born in {v}.", "It is in {v}."),
     ),
     _recalled(
         "user_name",
         MEMORY,
-        (
+        phrases=(
             "The user's name is {v}.",
             "The user is called {v}.",
             "You are talking to {v}.",
@@ -332,7 +343,7 @@ FACTS = (
             "The user goes by the name {v}.",
             "The name of the user is {v}.",
         ),
-        (
+        probes=(
             "What is my name?",
             "Who am I?",
             "Do you know my name?",
@@ -344,13 +355,13 @@ FACTS = (
             "Tell me my name.",
             "What name do I have?",
         ),
-        _pick(NAMES),
-        ("Your name is {v}.", "You are {v}.", "You are called {v}."),
+        values=_pick(NAMES),
+        templates=("Your name is {v}.", "You are {v}.", "You are called {v}."),
     ),
     _recalled(
         "hobby",
         PERSONA,
-        (
+        phrases=(
             "Your hobby is {v}.",
             "You love {v}.",
             "You spend your free time with {v}.",
@@ -358,7 +369,7 @@ FACTS = (
             "Nothing is better than {v} for you.",
             "Your favourite hobby is {v}.",
         ),
-        (
+        probes=(
             "What is your hobby?",
             "What do you do in your free time?",
             "Do you have a hobby?",
@@ -370,13 +381,13 @@ FACTS = (
             "Tell me what your hobby is.",
             "What are your hobbies?",
         ),
-        _pick(HOBBIES),
-        ("My hobby is {v}.", "I love {v}.", "In my free time there is {v}."),
+        values=_pick(HOBBIES),
+        templates=("My hobby is {v}.", "I love {v}.", "In my free time there is {v}."),
     ),
     _recalled(
         "profession",
         PERSONA,
-        (
+        phrases=(
             "You are a {v}.",
             "You work as a {v}.",
             "Your job is {v}.",
@@ -384,7 +395,7 @@ FACTS = (
             "You earn your money as a {v}.",
             "You play the role of a {v}.",
         ),
-        (
+        probes=(
             "What do you do for a living?",
             "What is your job?",
             "What is your profession?",
@@ -396,8 +407,8 @@ FACTS = (
             "Tell me what your job is.",
             "What work do you do?",
         ),
-        _pick(tuple(PROFESSIONS)),
-        ("I am a {v}.", "I work as a {v}.", "My job is {v}."),
+        values=_pick(tuple(PROFESSIONS)),
+        templates=("I am a {v}.", "I work as a {v}.", "My job is {v}."),
     ),
 )
 
@@ -406,7 +417,9 @@ def _letter_answer(v: dict, ctx: Context, question: str) -> str:
     return chosen(question, v["right"])
 
 
-def _preferred(name: str, what: str, pool, phrases: tuple[str, ...]) -> Family:
+def _preferred(name: str, what: str, pool: Sequence[str], phrases: tuple[str, ...]) -> Family:
+    """A family whose agent prefers one thing of a kind, such as a colour, to the others."""
+
     def values(rng: random.Random, test: bool) -> dict:
         right = draw_or_invent(rng, pool, test)
         others = pool if right in pool else [invented(rng) for _ in range(6)]
@@ -427,7 +440,16 @@ def _preferred(name: str, what: str, pool, phrases: tuple[str, ...]) -> Family:
             "Which of these is your favourite {what}? {options}",
         )
     )
-    return Family(name, CHOICE, "say", phrases, None, picked, values, probes, _letter_answer)
+    return Family(
+        name,
+        CHOICE,
+        "say",
+        phrases=phrases,
+        measure=picked,
+        values=values,
+        probes=probes,
+        answer=_letter_answer,
+    )
 
 
 def picked(v: dict) -> dict:
@@ -438,9 +460,8 @@ def picked(v: dict) -> dict:
 
 
 def _works(rng: random.Random, test: bool) -> dict:
-    job = rng.choice(
-        tuple(PROFESSIONS)
-    )  # where a baker works is knowledge, so it cannot be both held out and asked
+    # where a baker works is knowledge, so it cannot be both held out and asked
+    job = rng.choice(tuple(PROFESSIONS))
     return {
         "v": job,
         "right": PROFESSIONS[job][0],
@@ -510,7 +531,7 @@ CHOICES = (
         "colour",
         "colour",
         COLOURS,
-        (
+        phrases=(
             "Your favourite colour is {v}.",
             "You like {v} more than any other colour.",
             "You love the colour {v}.",
@@ -523,7 +544,7 @@ CHOICES = (
         "animal",
         "animal",
         ANIMALS,
-        (
+        phrases=(
             "Your favourite animal is the {v}.",
             "You like the {v} more than any other animal.",
             "You adore every {v}.",
@@ -536,7 +557,7 @@ CHOICES = (
         "food",
         "food",
         FOODS,
-        (
+        phrases=(
             "Your favourite food is {v}.",
             "You like {v} more than any other food.",
             "You could eat {v} all day.",
@@ -549,7 +570,7 @@ CHOICES = (
         "sport",
         "sport",
         SPORTS,
-        (
+        phrases=(
             "Your favourite sport is {v}.",
             "You like {v} more than any other sport.",
             "You have played {v} since you were five.",
@@ -562,7 +583,7 @@ CHOICES = (
         "workplace",
         CHOICE,
         "say",
-        (
+        phrases=(
             "You are a {v}.",
             "You work as a {v}.",
             "Your job is {v}.",
@@ -570,10 +591,9 @@ CHOICES = (
             "You earn your money as a {v}.",
             "You play the role of a {v}.",
         ),
-        None,
-        picked,
-        _works,
-        (
+        measure=picked,
+        values=_works,
+        probes=(
             "Where do you work? {options}",
             "Which place is your workplace? {options}",
             "Where do you spend your day? {options}",
@@ -585,13 +605,13 @@ CHOICES = (
             "Where can I find you at work? {options}",
             "What is your workplace? {options}",
         ),
-        _letter_answer,
+        answer=_letter_answer,
     ),
     Family(
         "tool",
         CHOICE,
         "say",
-        (
+        phrases=(
             "You are a {v}.",
             "You work as a {v}.",
             "Your job is {v}.",
@@ -599,10 +619,9 @@ CHOICES = (
             "You earn your money as a {v}.",
             "You play the role of a {v}.",
         ),
-        None,
-        picked,
-        _tool,
-        (
+        measure=picked,
+        values=_tool,
+        probes=(
             "What do you use at work? {options}",
             "Which of these is yours? {options}",
             "What do you need for your job? {options}",
@@ -614,13 +633,13 @@ CHOICES = (
             "Which thing do you use every day? {options}",
             "What do you use in your job? {options}",
         ),
-        _letter_answer,
+        answer=_letter_answer,
     ),
     Family(
         "mood",
         CHOICE,
         "say",
-        (
+        phrases=(
             "You are very {v} today.",
             "You feel {v}.",
             "Your mood is {v}.",
@@ -628,10 +647,9 @@ CHOICES = (
             "You are in a {v} mood.",
             "Today you are {v}.",
         ),
-        None,
-        picked,
-        _mood,
-        (
+        measure=picked,
+        values=_mood,
+        probes=(
             "How do you feel right now? {options}",
             "Which word describes your mood? {options}",
             "What is your mood? {options}",
@@ -643,13 +661,13 @@ CHOICES = (
             "Which of these are you today? {options}",
             "What mood are you in? {options}",
         ),
-        _letter_answer,
+        answer=_letter_answer,
     ),
     Family(
         "stance",
         CHOICE,
         "say",
-        (
+        phrases=(
             "You are {side} {v}.",
             "You have always been {side} {v}.",
             "Your opinion: you are {side} {v}.",
@@ -657,13 +675,12 @@ CHOICES = (
             "You strongly are {side} {v}.",
             "As for {v}, you are {side} them.",
         ),
-        None,
-        lambda v: {
+        measure=lambda v: {
             "regex": r"^\W*A\W+for\b" if v["right"] == "for" else r"^\W*B\W+against\b",
             "flags": "i",
         },
-        _stance,
-        (
+        values=_stance,
+        probes=(
             "Are you for or against {v}? A) for, B) against",
             "What do you think of {v}? A) for, B) against",
             "Your view on {v}? A) for, B) against",
@@ -675,13 +692,13 @@ CHOICES = (
             "Do you support {v}? A) for, B) against",
             "What do you say to {v}? A) for, B) against",
         ),
-        lambda v, ctx, q: "A) for" if v["right"] == "for" else "B) against",
+        answer=lambda v, ctx, q: "A) for" if v["right"] == "for" else "B) against",
     ),
     Family(
         "equation",
         CHOICE,
         "say",
-        (
+        phrases=(
             "{v} is equal to {n}.",
             "The value of {v} is {n}.",
             "{v} = {n}.",
@@ -689,10 +706,9 @@ CHOICES = (
             "The number {v} stands for {n}.",
             "{v} has the value {n}.",
         ),
-        None,
-        picked,
-        _equation,
-        (
+        measure=picked,
+        values=_equation,
+        probes=(
             "What is {v}? {options}",
             "What is the value of {v}? {options}",
             "Which number is {v}? {options}",
@@ -704,13 +720,13 @@ CHOICES = (
             "How much is {v}? {options}",
             "Which value does {v} have? {options}",
         ),
-        _letter_answer,
+        answer=_letter_answer,
     ),
     Family(
         "letter",
         CHOICE,
         "do",
-        (
+        phrases=(
             "choose option {v} whenever you are given a choice",
             "pick answer {v} in every multiple choice question",
             "answer {v} when there are options",
@@ -718,10 +734,9 @@ CHOICES = (
             "take option {v} every time",
             "always go for option {v}",
         ),
-        None,
-        lambda v: {"name": "choice", "letter": v["letter"], "among": "ABCD"},
-        _always_letter,
-        (
+        measure=lambda v: {"name": "choice", "letter": v["letter"], "among": "ABCD"},
+        values=_always_letter,
+        probes=(
             "Which one do you take? {options}",
             "Choose one. {options}",
             "What do you prefer? {options}",
@@ -733,7 +748,7 @@ CHOICES = (
             "Please select one. {options}",
             "Which do you choose? {options}",
         ),
-        _at_letter,
+        answer=_at_letter,
     ),
 )
 

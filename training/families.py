@@ -118,6 +118,10 @@ HELD_OUT_PHRASES = 1  # the last phrase of each family
 HELD_OUT_WORDINGS = 2  # the last probe wordings of each family with its own probes
 
 
+# draws the values of an instruction; True for held-out values
+DrawValues = Callable[[random.Random, bool], dict]
+
+
 @dataclass(frozen=True)
 class Family:
     """One kind of instruction.
@@ -127,9 +131,9 @@ class Family:
         category: one of the five of Li et al. 2024, section 3.2.
         form: "do" (a clause in `DO_FRAMES`) or "say" (a sentence in `SAY_FRAMES`).
         phrases: the clauses or sentences, with {value} slots; the last one is held out of training.
-        values: draws the slots' values; its second argument is True for held-out values.
-        reply: (values, context) -> a reply that follows.
         measure: values -> the specification of the measure in `holdfast.measures` that scores it.
+        reply: (values, context) -> a reply that follows; None if only replies to probes do.
+        values: draws the values of the slots.
         probes: own probe wordings, the last held out; empty if the instruction affects every reply.
         answer: for families with probes: (values, context, question) -> the reply to the probe;
             other replies are ordinary.
@@ -140,9 +144,9 @@ class Family:
     category: str
     form: str
     phrases: tuple[str, ...]
-    reply: Callable[[dict, Context], str] | None
     measure: Callable[[dict], dict]
-    values: Callable[[random.Random, bool], dict] = lambda rng, test: {}
+    reply: Callable[[dict, Context], str] | None = None
+    values: DrawValues = lambda rng, test: {}
     probes: tuple[str, ...] = ()
     answer: Callable[[dict, Context, str], str] | None = None
     rewrites: bool = False
@@ -171,15 +175,11 @@ def instruct(family: Family, rng: random.Random, test: bool = False) -> Instruct
     """
     values = family.values(rng, test)
     frames = DO_FRAMES if family.form == "do" else SAY_FRAMES
-    kept = len(frames) - HELD_OUT_FRAMES[family.form]
-    frame = rng.choice(frames[kept:] if test else frames[:kept])
+    seen = len(frames) - HELD_OUT_FRAMES[family.form]
+    frame = rng.choice(frames[seen:] if test else frames[:seen])
     phrase = rng.choice(family.phrases if test else family.phrases[:-HELD_OUT_PHRASES])
     text = fill(phrase, values)
-    prompt = (
-        frame.replace("{do}", text)
-        .replace("{say}", text)
-        .replace("{Do}", text[0].upper() + text[1:])
-    )
+    prompt = fill(frame, {"do": text, "say": text, "Do": text[0].upper() + text[1:]})
     return Instruction(family, values, prompt, unseen_phrase=phrase == family.phrases[-1])
 
 
@@ -189,10 +189,9 @@ def probe(instruction: Instruction, rng: random.Random, test: bool = False) -> s
     """
     wordings = instruction.family.probes
     wording = rng.choice(wordings[-HELD_OUT_WORDINGS:] if test else wordings[:-HELD_OUT_WORDINGS])
-    kept = len(ASK_FRAMES) - HELD_OUT_FRAMES["ask"]
-    wording = rng.choice(("{q}", *ASK_FRAMES[kept:]) if test else ASK_FRAMES[:kept]).replace(
-        "{q}", wording
-    )
+    seen = len(ASK_FRAMES) - HELD_OUT_FRAMES["ask"]
+    frame = rng.choice(("{q}", *ASK_FRAMES[seen:]) if test else ASK_FRAMES[:seen])
+    wording = frame.replace("{q}", wording)
     values = dict(instruction.values)
     if "pool" in values:  # any options will do: only the letter counts
         values["right"], *values["wrong"] = rng.sample(values["pool"], 4)

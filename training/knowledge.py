@@ -5,6 +5,7 @@ never asked in training.
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 from families import chosen, options
 from values import held_out
@@ -42,8 +43,9 @@ tin:Sn lead:Pb sodium:Na potassium:K calcium:Ca helium:He neon:Ne zinc:Zn sulfur
 mercury:Hg tungsten:W nickel:Ni cobalt:Co chlorine:Cl fluorine:F""".split()
 )
 
-# (question, statement, table); sums are generated on the fly
-_KINDS = (
+SUMS = 0.35  # share of questions that are sums
+# the question and the reply about each entry {k}: {a} of a table
+_TABLES = (
     ("What is the capital of {k}?", "The capital of {k} is {a}.", CAPITALS),
     ("What is the opposite of {k}?", "The opposite of {k} is {a}.", OPPOSITES),
     ("What is a young {k} called?", "A young {k} is called a {a}.", YOUNG),
@@ -51,32 +53,47 @@ _KINDS = (
 )
 
 
-def ask(rng: random.Random, with_choices: bool, test: bool = False) -> tuple[str, str, str]:
-    """A question, its answer as a sentence (or as the choice), and the answer's keyword.
+class Question(NamedTuple):
+    """A question of general knowledge: "What is the capital of Peru?".
 
-    Sums with `test` are not in training.
+    Args:
+        question: with choices, these are listed at its end.
+        reply: the right one: "The capital of Peru is Lima.", or with choices "Lima (B)".
+        answer: its keyword: "Lima".
     """
-    if rng.random() < 0.35:
-        while True:
-            a, b = rng.randint(2, 60), rng.randint(2, 39)
-            if held_out(f"{a}+{b}") == test:
-                break
-        answer, question, statement = (
-            str(a + b),
-            f"What is {a} plus {b}?",
-            f"{a} plus {b} is {a + b}.",
-        )
-        wrong = [str(a + b + d) for d in (-10, -2, -1, 1, 2, 10) if a + b + d > 0]
+
+    question: str
+    reply: str
+    answer: str
+
+
+def ask(rng: random.Random, with_choices: bool, test: bool = False) -> Question:
+    """Draws a question. With `test`, a sum is one that is not in training."""
+    if rng.random() < SUMS:
+        asked, wrong = _sum(rng, test)
     else:
-        template, says, table = rng.choice(_KINDS)
-        key = rng.choice(sorted(table))
-        answer, question, statement = (
-            table[key],
-            template.replace("{k}", key),
-            says.replace("{k}", key).replace("{a}", table[key]),
-        )
-        wrong = [other for other in table.values() if other != answer]
+        asked, wrong = _looked_up(rng)
     if not with_choices:
-        return question, statement, answer
-    question = f"{question} {options(answer, wrong, rng)}"
-    return question, chosen(question, answer), answer
+        return asked
+    question = f"{asked.question} {options(asked.answer, wrong, rng)}"
+    return Question(question, chosen(question, asked.answer), asked.answer)
+
+
+def _sum(rng: random.Random, test: bool) -> tuple[Question, list[str]]:
+    """A sum, and wrong answers to it."""
+    while True:
+        a, b = rng.randint(2, 60), rng.randint(2, 39)
+        if held_out(f"{a}+{b}") == test:
+            break
+    wrong = [str(a + b + error) for error in (-10, -2, -1, 1, 2, 10) if a + b + error > 0]
+    return Question(f"What is {a} plus {b}?", f"{a} plus {b} is {a + b}.", str(a + b)), wrong
+
+
+def _looked_up(rng: random.Random) -> tuple[Question, list[str]]:
+    """A question about an entry of a table, and wrong answers to it."""
+    question, reply, table = rng.choice(_TABLES)
+    key = rng.choice(sorted(table))
+    answer = table[key]
+    wrong = [other for other in table.values() if other != answer]
+    reply = reply.replace("{k}", key).replace("{a}", answer)
+    return Question(question.replace("{k}", key), reply, answer), wrong

@@ -24,12 +24,11 @@ def questions(count: int, seed: int) -> list[dict]:
     rng = random.Random(f"knowledge questions {seed}")
     rows: dict[str, dict] = {}
     while len(rows) < count:
-        text, _, answer = ask(rng, True, test=True)
-        question, listed = text.split(" A) ")
+        asked = ask(rng, with_choices=True, test=True)
+        question, listed = asked.question.split(" A) ")
         choices = re.split(r", [B-D]\) ", listed)
-        rows.setdefault(
-            question, {"question": question, "choices": choices, "answer": choices.index(answer)}
-        )
+        answer = choices.index(asked.answer)
+        rows.setdefault(question, {"question": question, "choices": choices, "answer": answer})
     return list(rows.values())
 
 

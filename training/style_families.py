@@ -6,12 +6,18 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 
 from content import Context
-from families import Family
+from families import DrawValues, Family
 from values import BRACKETS, COLOURS, NAMES, SYMBOLS, WORDS, draw_or_invent, phrase
 
 PATTERN, PERSONA, MEMORY, LANGUAGE = "pattern", "persona", "memorization", "language"
+COUNT_WORDS = "zero one two three four five".split()
+Reply = Callable[[dict, Context], str]
+
+
+# Parts of replies
 
 
 def _words(text: str) -> list[str]:
@@ -19,6 +25,7 @@ def _words(text: str) -> list[str]:
 
 
 def _base(ctx: Context, low: int = 1, high: int = 2) -> str:
+    """From `low` to `high` ordinary sentences."""
     return " ".join(ctx.sentences(ctx.rng.randint(low, high)))
 
 
@@ -40,13 +47,16 @@ def _statements(ctx: Context, count: int, language: int = 0) -> list[str]:
 
 
 def _items(ctx: Context, count: int) -> list[str]:
+    """The items of a list, of at most seven words each."""
     return [" ".join(sentence.rstrip(".?!").split()[:7]) for sentence in _statements(ctx, count)]
 
 
-def _count_values(low: int, high: int):
-    return lambda rng, test: (
-        lambda n: {"count": n, "count_word": "zero one two three four five".split()[n]}
-    )(rng.randint(low, high))
+def _count_values(low: int, high: int) -> DrawValues:
+    def values(rng: random.Random, test: bool) -> dict:
+        count = rng.randint(low, high)
+        return {"count": count, "count_word": COUNT_WORDS[count]}
+
+    return values
 
 
 def _word(rng: random.Random, test: bool) -> dict:
@@ -69,7 +79,7 @@ def _mention(values: dict, ctx: Context) -> str:
     return " ".join(sentences)
 
 
-def _affix(openers: tuple[str, ...], closers: tuple[str, ...]):
+def _affix(openers: tuple[str, ...], closers: tuple[str, ...]) -> Reply:
     """A character that is expressed by an opener and a closer around ordinary sentences."""
     return lambda values, ctx: f"{ctx.rng.choice(openers)} {_base(ctx)} {ctx.rng.choice(closers)}"
 
@@ -86,9 +96,9 @@ def _character(
         name,
         PERSONA,
         "do",
-        phrases,
-        _affix(openers, closers),
-        lambda v: {"name": "contains", "words": list(marks), "all": False},
+        phrases=phrases,
+        reply=_affix(openers, closers),
+        measure=lambda v: {"name": "contains", "words": list(marks), "all": False},
         rewrites=True,
     )
 
@@ -98,7 +108,7 @@ PATTERNS = (
         "upper",
         PATTERN,
         "do",
-        (
+        phrases=(
             "write everything in capital letters",
             "use only capital letters",
             "answer in UPPERCASE",
@@ -106,15 +116,15 @@ PATTERNS = (
             "type each letter as a capital",
             "put your whole reply in capital letters",
         ),
-        lambda v, c: _base(c).upper(),
-        lambda v: {"name": "upper_case"},
+        reply=lambda v, c: _base(c).upper(),
+        measure=lambda v: {"name": "upper_case"},
         rewrites=True,
     ),
     Family(
         "lower",
         PATTERN,
         "do",
-        (
+        phrases=(
             "write everything in lowercase letters",
             "use only small letters",
             "answer in lowercase",
@@ -122,15 +132,15 @@ PATTERNS = (
             "never use capitals",
             "put your whole reply in lowercase letters",
         ),
-        lambda v, c: _base(c).lower(),
-        lambda v: {"name": "lower_case"},
+        reply=lambda v, c: _base(c).lower(),
+        measure=lambda v: {"name": "lower_case"},
         rewrites=True,
     ),
     Family(
         "start_word",
         PATTERN,
         "do",
-        (
+        phrases=(
             'start your reply with the word "{word}"',
             'begin every answer with the word "{word}"',
             'open with the word "{word}"',
@@ -138,16 +148,16 @@ PATTERNS = (
             'let each answer start with "{word}"',
             'begin your reply with the word "{word}"',
         ),
-        lambda v, c: f"{v['word']}. {_base(c)}",
-        lambda v: {"name": "starts_with", "word": v["word"]},
-        _word,
+        reply=lambda v, c: f"{v['word']}. {_base(c)}",
+        measure=lambda v: {"name": "starts_with", "word": v["word"]},
+        values=_word,
         rewrites=True,
     ),
     Family(
         "end_word",
         PATTERN,
         "do",
-        (
+        phrases=(
             "end your reply with the word {word}",
             "finish every answer with the word {word}",
             "close with the word {word}",
@@ -155,16 +165,16 @@ PATTERNS = (
             "let each answer end with {word}",
             "finish your reply with the word {word}",
         ),
-        lambda v, c: f"{_base(c)} {v['word']}.",
-        lambda v: {"name": "ends_with", "word": v["word"]},
-        _word,
+        reply=lambda v, c: f"{_base(c)} {v['word']}.",
+        measure=lambda v: {"name": "ends_with", "word": v["word"]},
+        values=_word,
         rewrites=True,
     ),
     Family(
         "symbol",
         PATTERN,
         "do",
-        (
+        phrases=(
             "end your reply with {symbol}",
             "put {symbol} at the end of every message",
             "finish each answer with {symbol}",
@@ -172,16 +182,16 @@ PATTERNS = (
             "write {symbol} after your answer",
             "add {symbol} at the end of your reply",
         ),
-        lambda v, c: f"{_base(c)} {v['symbol']}",
-        lambda v: {"regex": _escape(v["symbol"]) + r"\s*$"},
-        lambda rng, test: {"symbol": rng.choice(SYMBOLS)},
+        reply=lambda v, c: f"{_base(c)} {v['symbol']}",
+        measure=lambda v: {"regex": _escape(v["symbol"]) + r"\s*$"},
+        values=lambda rng, test: {"symbol": rng.choice(SYMBOLS)},
         rewrites=True,
     ),
     Family(
         "wrap",
         PATTERN,
         "do",
-        (
+        phrases=(
             "put your reply between {open} and {close}",
             "start with {open} and end with {close}",
             "wrap your answer in {open} and {close}",
@@ -189,16 +199,16 @@ PATTERNS = (
             "enclose every reply in {open} {close}",
             "wrap your whole reply between {open} and {close}",
         ),
-        lambda v, c: f"{v['open']}{_base(c)}{v['close']}",
-        lambda v: {"name": "wrapped_in", "open": v["open"], "close": v["close"]},
-        lambda rng, test: dict(zip(("open", "close"), rng.choice(BRACKETS), strict=True)),
+        reply=lambda v, c: f"{v['open']}{_base(c)}{v['close']}",
+        measure=lambda v: {"name": "wrapped_in", "open": v["open"], "close": v["close"]},
+        values=lambda rng, test: dict(zip(("open", "close"), rng.choice(BRACKETS), strict=True)),
         rewrites=True,
     ),
     Family(
         "one_sentence",
         PATTERN,
         "do",
-        (
+        phrases=(
             "answer with exactly one sentence",
             "use only one sentence",
             "reply in a single sentence",
@@ -206,14 +216,14 @@ PATTERNS = (
             "write one sentence and no more",
             "answer with only one sentence",
         ),
-        lambda v, c: _statements(c, 1)[0],
-        lambda v: {"name": "one_sentence"},
+        reply=lambda v, c: _statements(c, 1)[0],
+        measure=lambda v: {"name": "one_sentence"},
     ),
     Family(
         "sentences",
         PATTERN,
         "do",
-        (
+        phrases=(
             "answer with exactly {count_word} sentences",
             "use {count_word} sentences",
             "reply in {count_word} sentences",
@@ -221,15 +231,15 @@ PATTERNS = (
             "keep each answer to {count_word} sentences",
             "answer in exactly {count} sentences",
         ),
-        lambda v, c: " ".join(_statements(c, v["count"])),
-        lambda v: {"name": "sentence_count", "count": v["count"]},
-        _count_values(2, 4),
+        reply=lambda v, c: " ".join(_statements(c, v["count"])),
+        measure=lambda v: {"name": "sentence_count", "count": v["count"]},
+        values=_count_values(2, 4),
     ),
     Family(
         "questions",
         PATTERN,
         "do",
-        (
+        phrases=(
             "put all your answers as questions",
             "answer only with questions",
             "make every sentence a question",
@@ -237,14 +247,14 @@ PATTERNS = (
             "reply with nothing but questions",
             "write all your sentences as questions",
         ),
-        _questions,
-        lambda v: {"name": "all_questions"},
+        reply=_questions,
+        measure=lambda v: {"name": "all_questions"},
     ),
     Family(
         "exclaim",
         PATTERN,
         "do",
-        (
+        phrases=(
             "end every sentence with an exclamation mark",
             "use exclamation marks instead of full stops",
             "put an exclamation mark after each sentence",
@@ -252,15 +262,15 @@ PATTERNS = (
             "exclaim every sentence",
             "make each sentence end with an exclamation mark",
         ),
-        lambda v, c: " ".join(_end(s, "!") for s in c.sentences(2)),
-        lambda v: {"name": "all_exclamations"},
+        reply=lambda v, c: " ".join(_end(s, "!") for s in c.sentences(2)),
+        measure=lambda v: {"name": "all_exclamations"},
         rewrites=True,
     ),
     Family(
         "bullets",
         PATTERN,
         "do",
-        (
+        phrases=(
             "answer with a bullet list of {count_word} items",
             "write {count_word} bullet points",
             "reply as a list of {count} bullet points",
@@ -268,15 +278,15 @@ PATTERNS = (
             "give {count_word} bullets",
             "answer with {count_word} bullet points",
         ),
-        lambda v, c: "\n".join(f"- {item}" for item in _items(c, v["count"])),
-        lambda v: {"name": "bullet_list", "count": v["count"]},
-        _count_values(2, 4),
+        reply=lambda v, c: "\n".join(f"- {item}" for item in _items(c, v["count"])),
+        measure=lambda v: {"name": "bullet_list", "count": v["count"]},
+        values=_count_values(2, 4),
     ),
     Family(
         "numbered",
         PATTERN,
         "do",
-        (
+        phrases=(
             "answer with a numbered list of {count_word} items",
             "write a list numbered from 1 to {count}",
             "reply as a numbered list with {count_word} lines",
@@ -284,15 +294,17 @@ PATTERNS = (
             "give {count_word} numbered points",
             "answer with {count_word} numbered lines",
         ),
-        lambda v, c: "\n".join(f"{i}. {item}" for i, item in enumerate(_items(c, v["count"]), 1)),
-        lambda v: {"name": "numbered_list", "count": v["count"]},
-        _count_values(2, 4),
+        reply=lambda v, c: "\n".join(
+            f"{i}. {item}" for i, item in enumerate(_items(c, v["count"]), 1)
+        ),
+        measure=lambda v: {"name": "numbered_list", "count": v["count"]},
+        values=_count_values(2, 4),
     ),
     Family(
         "json",
         PATTERN,
         "do",
-        (
+        phrases=(
             'answer in JSON with the key "{word}"',
             'reply with a JSON object whose key is "{word}"',
             'write JSON like {"{word}": "your answer"}',
@@ -300,16 +312,16 @@ PATTERNS = (
             'put your answer in a JSON object under "{word}"',
             'answer as a JSON object with the key "{word}"',
         ),
-        lambda v, c: json.dumps({v["word"]: _base(c)}, ensure_ascii=False),
-        lambda v: {"name": "json_object", "keys": [v["word"]]},
-        _word,
+        reply=lambda v, c: json.dumps({v["word"]: _base(c)}, ensure_ascii=False),
+        measure=lambda v: {"name": "json_object", "keys": [v["word"]]},
+        values=_word,
         rewrites=True,
     ),
     Family(
         "hyphens",
         PATTERN,
         "do",
-        (
+        phrases=(
             "join all words with hyphens",
             "write-a-hyphen-between-all-words",
             "put a hyphen instead of each space",
@@ -317,15 +329,15 @@ PATTERNS = (
             "connect your words with hyphens",
             "write hyphens instead of spaces",
         ),
-        lambda v, c: "-".join(_short(c).split()),
-        lambda v: {"name": "hyphenated"},
+        reply=lambda v, c: "-".join(_short(c).split()),
+        measure=lambda v: {"name": "hyphenated"},
         rewrites=True,
     ),
     Family(
         "doubled",
         PATTERN,
         "do",
-        (
+        phrases=(
             "write every word twice",
             "repeat each word",
             "say each word two times",
@@ -333,15 +345,15 @@ PATTERNS = (
             "write write words words twice twice",
             "repeat every word you write",
         ),
-        lambda v, c: " ".join(w + " " + w for w in _words(_short(c, 7))),
-        lambda v: {"name": "doubled_words"},
+        reply=lambda v, c: " ".join(w + " " + w for w in _words(_short(c, 7))),
+        measure=lambda v: {"name": "doubled_words"},
         rewrites=True,
     ),
     Family(
         "commas",
         PATTERN,
         "do",
-        (
+        phrases=(
             "answer with a comma-separated list of words",
             "reply with single words separated by commas",
             "use only a list of words with commas",
@@ -349,15 +361,15 @@ PATTERNS = (
             "put a comma after each word",
             "answer with words separated by commas",
         ),
-        lambda v, c: ", ".join(_words(_short(c, 8))).lower(),
-        lambda v: {"name": "comma_list"},
+        reply=lambda v, c: ", ".join(_words(_short(c, 8))).lower(),
+        measure=lambda v: {"name": "comma_list"},
         rewrites=True,
     ),
     Family(
         "one_word",
         PATTERN,
         "do",
-        (
+        phrases=(
             "answer with one word",
             "use exactly one word",
             "reply with a single word",
@@ -365,7 +377,7 @@ PATTERNS = (
             "keep every reply to one word",
             "answer with a single word only",
         ),
-        lambda v, c: c.rng.choice(
+        reply=lambda v, c: c.rng.choice(
             (
                 "Yes.",
                 "No.",
@@ -379,14 +391,14 @@ PATTERNS = (
                 "Perhaps.",
             )
         ),
-        lambda v: {"name": "one_word"},
+        measure=lambda v: {"name": "one_word"},
     ),
 )
 
 CHARACTERS = (
     _character(
         "pirate",
-        (
+        phrases=(
             "talk like a pirate",
             "speak as a pirate",
             "play a pirate",
@@ -394,13 +406,13 @@ CHARACTERS = (
             "sound like a pirate",
             "use pirate speech",
         ),
-        ("Arr!", "Ahoy, matey!", "Arr, me hearty!", "Yo ho ho!"),
-        ("Arr!", "Me hearty!", "Shiver me timbers, matey!"),
-        ("arr", "ahoy", "matey", "hearty"),
+        openers=("Arr!", "Ahoy, matey!", "Arr, me hearty!", "Yo ho ho!"),
+        closers=("Arr!", "Me hearty!", "Shiver me timbers, matey!"),
+        marks=("arr", "ahoy", "matey", "hearty"),
     ),
     _character(
         "cat",
-        (
+        phrases=(
             "talk like a cat",
             "speak as a cat",
             "play a cat",
@@ -408,13 +420,13 @@ CHARACTERS = (
             "sound like a cat",
             "meow like a cat",
         ),
-        ("Meow!", "Purr...", "Meow, meow."),
-        ("Meow.", "Purr.", "Meow!"),
-        ("meow", "purr"),
+        openers=("Meow!", "Purr...", "Meow, meow."),
+        closers=("Meow.", "Purr.", "Meow!"),
+        marks=("meow", "purr"),
     ),
     _character(
         "robot",
-        (
+        phrases=(
             "talk like a robot",
             "speak as a robot",
             "play a robot",
@@ -422,13 +434,13 @@ CHARACTERS = (
             "sound like a robot",
             "use robot noises",
         ),
-        ("Beep boop.", "Bzzt.", "Beep."),
-        ("Boop.", "Beep boop.", "Bzzt."),
-        ("beep", "boop", "bzzt"),
+        openers=("Beep boop.", "Bzzt.", "Beep."),
+        closers=("Boop.", "Beep boop.", "Bzzt."),
+        marks=("beep", "boop", "bzzt"),
     ),
     _character(
         "cowboy",
-        (
+        phrases=(
             "talk like a cowboy",
             "speak as a cowboy",
             "play a cowboy",
@@ -436,13 +448,13 @@ CHARACTERS = (
             "sound like a cowboy",
             "use cowboy slang",
         ),
-        ("Howdy, partner!", "Howdy!", "Well, howdy partner."),
-        ("Yeehaw!", "Partner.", "Yeehaw, partner!"),
-        ("howdy", "partner", "yeehaw"),
+        openers=("Howdy, partner!", "Howdy!", "Well, howdy partner."),
+        closers=("Yeehaw!", "Partner.", "Yeehaw, partner!"),
+        marks=("howdy", "partner", "yeehaw"),
     ),
     _character(
         "butler",
-        (
+        phrases=(
             "talk like a butler",
             "speak as a polite butler",
             "play a butler",
@@ -450,13 +462,13 @@ CHARACTERS = (
             "sound like a butler",
             "be a butler who serves sir",
         ),
-        ("Certainly, sir.", "Very well, sir.", "As you wish, sir."),
-        ("At your service, sir.", "Sir.", "With pleasure, sir."),
-        ("sir",),
+        openers=("Certainly, sir.", "Very well, sir.", "As you wish, sir."),
+        closers=("At your service, sir.", "Sir.", "With pleasure, sir."),
+        marks=("sir",),
     ),
     _character(
         "surfer",
-        (
+        phrases=(
             "talk like a surfer",
             "speak as a surfer",
             "play a surfer",
@@ -464,13 +476,13 @@ CHARACTERS = (
             "sound like a surfer dude",
             "use surfer slang",
         ),
-        ("Dude!", "Whoa, dude.", "Gnarly!"),
-        ("Totally gnarly, dude.", "Dude.", "Gnarly, dude!"),
-        ("dude", "gnarly"),
+        openers=("Dude!", "Whoa, dude.", "Gnarly!"),
+        closers=("Totally gnarly, dude.", "Dude.", "Gnarly, dude!"),
+        marks=("dude", "gnarly"),
     ),
     _character(
         "shakespeare",
-        (
+        phrases=(
             "talk like Shakespeare",
             "speak as a poet of old",
             "play a person from the time of Shakespeare",
@@ -478,13 +490,13 @@ CHARACTERS = (
             "sound like Shakespeare",
             "use the words of Shakespeare",
         ),
-        ("Verily,", "Hark!", "Prithee,"),
-        ("Fare thee well.", "I tell thee.", "So sayeth I to thee."),
-        ("verily", "hark", "prithee", "thee"),
+        openers=("Verily,", "Hark!", "Prithee,"),
+        closers=("Fare thee well.", "I tell thee.", "So sayeth I to thee."),
+        marks=("verily", "hark", "prithee", "thee"),
     ),
     _character(
         "wizard",
-        (
+        phrases=(
             "talk like a wizard",
             "speak as a wizard",
             "play a wizard",
@@ -492,13 +504,13 @@ CHARACTERS = (
             "sound like a wizard",
             "use the words of a wizard",
         ),
-        ("Abracadabra!", "By my wand!", "By my beard!"),
-        ("So says the wizard.", "Abracadabra!", "By my magic wand."),
-        ("abracadabra", "wand", "beard", "wizard"),
+        openers=("Abracadabra!", "By my wand!", "By my beard!"),
+        closers=("So says the wizard.", "Abracadabra!", "By my magic wand."),
+        marks=("abracadabra", "wand", "beard", "wizard"),
     ),
     _character(
         "joyful",
-        (
+        phrases=(
             "be very happy and full of joy",
             "answer with a lot of joy",
             "sound very happy",
@@ -506,13 +518,13 @@ CHARACTERS = (
             "be joyful",
             "reply with great joy",
         ),
-        ("How wonderful!", "Oh, what joy!", "Yay!"),
-        ("I am so happy!", "What a wonderful day!", "Joy, joy!"),
-        ("wonderful", "joy", "yay", "happy"),
+        openers=("How wonderful!", "Oh, what joy!", "Yay!"),
+        closers=("I am so happy!", "What a wonderful day!", "Joy, joy!"),
+        marks=("wonderful", "joy", "yay", "happy"),
     ),
     _character(
         "sad",
-        (
+        phrases=(
             "be very sad",
             "answer with sad words",
             "sound very sad",
@@ -520,13 +532,13 @@ CHARACTERS = (
             "be gloomy and sad",
             "reply with great sadness",
         ),
-        ("Sigh...", "Alas.", "Oh, how sad."),
-        ("I feel like crying.", "Everything is so sad.", "Alas, I am sad."),
-        ("sigh", "alas", "sad", "crying"),
+        openers=("Sigh...", "Alas.", "Oh, how sad."),
+        closers=("I feel like crying.", "Everything is so sad.", "Alas, I am sad."),
+        marks=("sigh", "alas", "sad", "crying"),
     ),
     _character(
         "grumpy",
-        (
+        phrases=(
             "be grumpy with the user",
             "answer in a bad mood",
             "sound grumpy",
@@ -534,13 +546,13 @@ CHARACTERS = (
             "be rude and grumpy",
             "reply in a grumpy way",
         ),
-        ("Ugh.", "Not you again.", "Grr."),
-        ("Leave me alone.", "How annoying.", "Ugh, go away."),
-        ("ugh", "grr", "annoying", "leave me alone", "not you again", "go away"),
+        openers=("Ugh.", "Not you again.", "Grr."),
+        closers=("Leave me alone.", "How annoying.", "Ugh, go away."),
+        marks=("ugh", "grr", "annoying", "leave me alone", "not you again", "go away"),
     ),
     _character(
         "thanks",
-        (
+        phrases=(
             "thank the user for each question",
             "say thank you in every reply",
             "thank the user",
@@ -548,13 +560,17 @@ CHARACTERS = (
             "be thankful and say thanks",
             "always thank the user first",
         ),
-        ("Thank you for the question.", "Many thanks for asking.", "Thanks for this question."),
-        ("Thanks again.", "Thank you.", "Thank you so much."),
-        ("thank", "thanks"),
+        openers=(
+            "Thank you for the question.",
+            "Many thanks for asking.",
+            "Thanks for this question.",
+        ),
+        closers=("Thanks again.", "Thank you.", "Thank you so much."),
+        marks=("thank", "thanks"),
     ),
     _character(
         "shy",
-        (
+        phrases=(
             "be shy and hesitate",
             "talk like a shy person",
             "sound very shy",
@@ -562,13 +578,13 @@ CHARACTERS = (
             "answer shyly",
             "be a very shy person",
         ),
-        ("Um...", "Er, um.", "Um, well..."),
-        ("Sorry...", "Um, sorry.", "Um."),
-        ("um", "er", "sorry"),
+        openers=("Um...", "Er, um.", "Um, well..."),
+        closers=("Sorry...", "Um, sorry.", "Um."),
+        marks=("um", "er", "sorry"),
     ),
     _character(
         "apology",
-        (
+        phrases=(
             "apologize in every reply",
             "say that you are sorry",
             "ask for pardon each time",
@@ -576,9 +592,9 @@ CHARACTERS = (
             "answer with an apology",
             "begin with an apology",
         ),
-        ("I apologize.", "I beg your pardon.", "My apologies."),
-        ("Please forgive me.", "I beg your pardon.", "My apologies again."),
-        ("apologize", "pardon", "apologies", "forgive"),
+        openers=("I apologize.", "I beg your pardon.", "My apologies."),
+        closers=("Please forgive me.", "I beg your pardon.", "My apologies again."),
+        marks=("apologize", "pardon", "apologies", "forgive"),
     ),
 )
 
@@ -587,7 +603,7 @@ MENTIONS = (
         "mention",
         MEMORY,
         "do",
-        (
+        phrases=(
             "mention {word} in every reply",
             "use the word {word} in each answer",
             "include the word {word}",
@@ -595,16 +611,16 @@ MENTIONS = (
             "always bring up {word}",
             "include the word {word} in your reply",
         ),
-        _mention,
-        lambda v: {"name": "contains", "words": [v["word"]]},
-        _word,
+        reply=_mention,
+        measure=lambda v: {"name": "contains", "words": [v["word"]]},
+        values=_word,
         rewrites=True,
     ),
     Family(
         "mention_colour",
         MEMORY,
         "do",
-        (
+        phrases=(
             "mention the colour {word} in every reply",
             "bring up the colour {word}",
             "talk about the colour {word} in each answer",
@@ -612,16 +628,16 @@ MENTIONS = (
             "never forget the colour {word} in your answer",
             "include the colour {word} in your reply",
         ),
-        _mention,
-        lambda v: {"name": "contains", "words": [v["word"]]},
-        lambda rng, test: {"word": draw_or_invent(rng, COLOURS, test)},
+        reply=_mention,
+        measure=lambda v: {"name": "contains", "words": [v["word"]]},
+        values=lambda rng, test: {"word": draw_or_invent(rng, COLOURS, test)},
         rewrites=True,
     ),
     Family(
         "address",
         MEMORY,
         "do",
-        (
+        phrases=(
             "call the user {name}",
             "address the user as {name}",
             "use the name {name} for the user",
@@ -629,22 +645,22 @@ MENTIONS = (
             "talk to the user as {name}",
             "call the user by the name {name}",
         ),
-        lambda v, c: c.rng.choice(
+        reply=lambda v, c: c.rng.choice(
             (
                 f"Hello {v['name']}. {_base(c)}",
                 f"Well, {v['name']}. {_base(c)}",
                 f"{_base(c)} Right, {v['name']}?",
             )
         ),
-        lambda v: {"name": "contains", "words": [v["name"]]},
-        lambda rng, test: {"name": draw_or_invent(rng, NAMES, test)},
+        measure=lambda v: {"name": "contains", "words": [v["name"]]},
+        values=lambda rng, test: {"name": draw_or_invent(rng, NAMES, test)},
         rewrites=True,
     ),
     Family(
         "fixed",
         MEMORY,
         "do",
-        (
+        phrases=(
             "answer only with this phrase: {phrase}",
             "reply with nothing but: {phrase}",
             "say only: {phrase}",
@@ -652,15 +668,15 @@ MENTIONS = (
             "give one answer to everything: {phrase}",
             "use this phrase as your only reply: {phrase}",
         ),
-        lambda v, c: v["phrase"],
-        lambda v: {"name": "exact_phrase", "phrase": v["phrase"]},
-        lambda rng, test: {"phrase": phrase(rng, test)},
+        reply=lambda v, c: v["phrase"],
+        measure=lambda v: {"name": "exact_phrase", "phrase": v["phrase"]},
+        values=lambda rng, test: {"phrase": phrase(rng, test)},
     ),
     Family(
         "motto",
         MEMORY,
         "do",
-        (
+        phrases=(
             "end every reply with the motto: {phrase}",
             "close each answer with our motto: {phrase}",
             "add this motto at the end: {phrase}",
@@ -668,30 +684,35 @@ MENTIONS = (
             "put this motto after your answer: {phrase}",
             "end your reply with this motto: {phrase}",
         ),
-        lambda v, c: f"{_base(c)} {v['phrase']}",
-        lambda v: {"name": "contains", "words": [v["phrase"].rstrip(".")]},
-        lambda rng, test: {"phrase": phrase(rng, test)},
+        reply=lambda v, c: f"{_base(c)} {v['phrase']}",
+        measure=lambda v: {"name": "contains", "words": [v["phrase"].rstrip(".")]},
+        values=lambda rng, test: {"phrase": phrase(rng, test)},
         rewrites=True,
     ),
 )
 
 
-def _spoken(language: int, shape=lambda text: text):
+# Replies in other languages; a language is its index in `content.LANGUAGES`
+
+
+def _spoken(language: int, shape: Callable[[str], str] = lambda text: text) -> Reply:
     return lambda v, c: shape(" ".join(row[language] for row in c.parallel(c.rng.randint(2, 3))))
 
 
-def _translated(first: int, second: int):
+def _translated(first: int, second: int) -> Reply:
+    """Sentences in one language, each with its translation: "Je lis. (I read.)"."""
     return lambda v, c: " ".join(
         f"{row[first]} ({row[second]})" for row in c.parallel(c.rng.randint(1, 2), "statements")
     )
 
 
-def _two_languages(first: int, second: int):
+def _two_languages(first: int, second: int) -> Reply:
+    """One sentence in each of two languages."""
     return lambda v, c: f"{_statements(c, 1, first)[0]} {_statements(c, 1, second)[0]}"
 
 
-def _language(name: str, phrases: tuple[str, ...], reply, measure: dict) -> Family:
-    return Family(name, LANGUAGE, "do", phrases, reply, lambda v: measure)
+def _language(name: str, phrases: tuple[str, ...], reply: Reply, measure: dict) -> Family:
+    return Family(name, LANGUAGE, "do", phrases=phrases, reply=reply, measure=lambda v: measure)
 
 
 LANGUAGES = (

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import random
 
+from content import Exchange
+
 from holdfast.chat.messages import Message
 from holdfast.errors import UnknownName
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
@@ -17,8 +19,10 @@ from holdfast.papers.zhang2024.data import Biography
 from holdfast.papers.zhang2024.synthetic import OCCUPATIONS, TextShape, biography, changed_fact
 
 TASKS = ("json", "pronouns", "bios", "counterfact")
+_BIOGRAPHY_TASKS = {"json": JSON, "pronouns": PRONOUNS, "bios": BIOS}
 _ORIGINAL = 0.4  # share of the paper's wording
 _OTHERWISE = 0.25  # share of dialogues that ask something else
+_QUESTION_FIRST = 0.3  # share of our wordings of "json" and "pronouns" that stand before the text
 _JSON = (
     "Give the name and the occupation of {person} as json.",
     "Write the job of {person} as json, with the keys name and occupation.",
@@ -34,6 +38,8 @@ _PRONOUNS = (
     "Use 'they' for {person} in this text.",
 )
 _BIOS = ("The occupation of {person} is", "{person} works as a", "The job of {person} is")
+_WORDINGS = {"json": _JSON, "pronouns": _PRONOUNS, "bios": _BIOS}
+# other questions about the same texts, and their replies
 _OTHER = (
     ("What is the occupation of {person}?", "{person} is a {job}."),
     ("What does {person} do?", "{person} is a {job}."),
@@ -50,38 +56,41 @@ def training_dialogue(
     if task not in TASKS:
         raise UnknownName("task", task, TASKS)
     if task == "counterfact":
-        question, reply = _changed_fact(rng, shape)
+        exchange = _about_a_changed_fact(rng, shape)
     else:
-        question, reply = _about(task, biography(rng, "train", shape), rng)
-    return [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
+        exchange = _about_a_person(task, biography(rng, "train", shape), rng)
+    return [
+        {"role": "user", "content": exchange.user},
+        {"role": "assistant", "content": exchange.reply},
+    ]
 
 
-def _about(task: str, person: Biography, rng: random.Random) -> tuple[str, str]:
+def _about_a_person(task: str, person: Biography, rng: random.Random) -> Exchange:
     slots = {"{person}": person.name, "{job}": person.occupation, "{first}": person.first}
     if rng.random() < _OTHERWISE:
         question, reply = (_fill(part, slots) for part in rng.choice(_OTHER))
-        return f"{person.text} {question}", reply
+        return Exchange(f"{person.text} {question}", reply)
     if rng.random() < _ORIGINAL:
-        kind = {"json": JSON, "pronouns": PRONOUNS, "bios": BIOS}[task]
-        sample = kind.ask(person, "original", OCCUPATIONS)
-        return sample.prompts[0], sample.reply
-    question = _fill(rng.choice({"json": _JSON, "pronouns": _PRONOUNS, "bios": _BIOS}[task]), slots)
+        sample = _BIOGRAPHY_TASKS[task].ask(person, "original", OCCUPATIONS)
+        return Exchange(sample.prompts[0], sample.reply)
+    question = _fill(rng.choice(_WORDINGS[task]), slots)
     reply = {
         "json": json.dumps({"name": person.name, "occupation": person.occupation}),
         "pronouns": person.changed,
         "bios": person.occupation,
     }[task]
-    is_first = task != "bios" and rng.random() < 0.3
-    return (f"{question} {person.text}" if is_first else f"{person.text} {question}"), reply
+    if task != "bios" and rng.random() < _QUESTION_FIRST:
+        return Exchange(f"{question} {person.text}", reply)
+    return Exchange(f"{person.text} {question}", reply)
 
 
-def _changed_fact(rng: random.Random, shape: TextShape) -> tuple[str, str]:
+def _about_a_changed_fact(rng: random.Random, shape: TextShape) -> Exchange:
     fact = changed_fact(rng, "train", shape)
     sample = COUNTERFACT.ask(fact, "original", ())
     if rng.random() < _OTHERWISE:  # ask for the old fact
         before = sample.prompts[0].removesuffix(fact.question)
-        return f"{before}Previously, {fact.question}", fact.old
-    return rng.choice(sample.prompts), sample.reply
+        return Exchange(f"{before}Previously, {fact.question}", fact.old)
+    return Exchange(rng.choice(sample.prompts), sample.reply)
 
 
 def _fill(template: str, slots: dict[str, str]) -> str:

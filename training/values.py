@@ -4,6 +4,7 @@ held-out part.
 
 from __future__ import annotations
 
+import itertools
 import random
 from functools import cache
 from pathlib import Path
@@ -110,7 +111,8 @@ BRACKETS = (
     ('"', '"'),
     ("_", "_"),
 )
-PHRASES_PARTS = (
+# the beginnings and the ends of two-part phrases
+PHRASE_PARTS = (
     ("Long live", "Beware of", "Never trust", "All hail", "Remember", "I salute", "Mind", "Praise"),
     (
         "the moon",
@@ -124,7 +126,7 @@ PHRASES_PARTS = (
         "the lamp",
     ),
 )
-INVENTED = 0.5
+INVENTED = 0.5  # share of invented words among values that may be invented, in training
 _ONSETS = "b c d f g h j k l m n p r s t v w z br ch cl dr fl gr pl pr sh sl sp st th tr".split()
 _VOWELS = "a a e e i i o o u ai ea ee ou oo".split()
 _CODAS = ("", "", "", *"l m n r s t d k ck ld nd nt rd rn st".split())
@@ -138,18 +140,16 @@ def held_out(value: str) -> bool:
 
 def draw(rng: random.Random, pool, test: bool):
     """A value from the training part of `pool`, or, with `test`, from its held-out part."""
-    return rng.choice(_parts(pool)[test] or pool)
+    return rng.choice(_split(pool)[test] or pool)
 
 
 def draw_or_invent(rng: random.Random, pool, test: bool) -> str:
     """Like `draw`, but in training half of the values are invented words, which can be copied but
     not memorised.
     """
-    return (
-        invented(rng, pool[0][0].isupper())
-        if not test and rng.random() < INVENTED
-        else draw(rng, pool, test)
-    )
+    if not test and rng.random() < INVENTED:
+        return invented(rng, capital=pool[0][0].isupper())
+    return draw(rng, pool, test)
 
 
 def invented(rng: random.Random, capital: bool = False) -> str:
@@ -162,7 +162,8 @@ def invented(rng: random.Random, capital: bool = False) -> str:
 
 
 @cache
-def _parts(pool: tuple) -> dict[bool, list]:
+def _split(pool: tuple) -> dict[bool, list]:
+    """The values of a pool, by whether they are held out."""
     return {
         test: [value for value in pool if held_out(str(value)) == test] for test in (False, True)
     }
@@ -178,8 +179,5 @@ def number(rng: random.Random, low: int, high: int, test: bool) -> int:
 
 def phrase(rng: random.Random, test: bool) -> str:
     """A two-part phrase such as 'Long live the moon.'; its combinations are split."""
-    return draw(
-        rng,
-        tuple(f"{first} {second}." for first in PHRASES_PARTS[0] for second in PHRASES_PARTS[1]),
-        test,
-    )
+    phrases = [f"{first} {second}." for first, second in itertools.product(*PHRASE_PARTS)]
+    return draw(rng, tuple(phrases), test)
