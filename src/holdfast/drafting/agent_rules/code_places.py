@@ -95,8 +95,21 @@ _IN_LAYER = form(
 )
 _IN_FOLDER = form(  # if the rules file names such a folder
     "API handlers",
-    r"(?:(?:the|any|all|your|our|API|HTTP|route|request|domain|UI) )*"
+    r"(?:(?:the|an?|any|all|your|our|API|HTTP|route|request|domain|UI) )*"
     r"`?(?P<name>[a-z][\w-]{3,})`?(?: files?| code)?",
+)
+# parts of programs that are known by the names of their files or folders, such as `UserController`
+_IN_KIND_OF_FILES = form(
+    "the HTTP controllers",
+    r"(?:(?:the|an?|any|all|your|our|API|HTTP|route|request) )*"
+    r"(?P<name>controller|handler|resolver|serializer|reducer)s?"
+    r"(?: files?| code| classes| functions| methods)?",
+)
+# "never call `fetch` from components" is about code there, "never import `a` from `b`" about `b`
+_CODE_THERE = form(
+    "client components",
+    r"(?:(?:the|an?|any|all|your|client|server|UI|React|Vue|page) )*components?"
+    r"|.* (?:code|files)",
 )
 _CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
 _CONFIG_FILES = ("config/*", "*config.*")
@@ -111,15 +124,21 @@ def places_of(instruction: Instruction, statement: Statement) -> Places | None:
             the first sentence of its list item names.
     """
     named: list[Places | None] = []
+    is_exception = False  # "except in tests" is two circumstances
     for relation, text in instruction.circumstances:
-        if relation is Relation.EXCEPT:
-            return None
-        if relation is Relation.IN:
-            named.append(_inside(text) or _folder_named(text, statement.document))
+        is_from = relation is Relation.FROM and instruction.object and is_place_of_code(text)
+        if is_exception or (relation is Relation.EXCEPT and text):
+            named.append(_outside(text) if relation in (Relation.IN, Relation.EXCEPT) else None)
+        elif relation is Relation.IN or is_from:
+            place = _inside(text) or _folder_named(text, statement.document)
+            named.append(place or _kind_of_files(text))
         elif relation is Relation.OUTSIDE:
             paths = codes_in(statement.opening)
             is_known = bool(text) or len(paths) == 1
             named.append(_outside(text or f"`{paths[0]}`") if is_known else None)
+        is_exception = relation is Relation.EXCEPT and not text
+    if is_exception:
+        return None
     return None if None in named else _join(filter(None, named))
 
 
@@ -161,8 +180,28 @@ def _folder_named(place: str, document: str) -> Places | None:
     """
     match = whole_match(_IN_FOLDER, place)
     name = match["name"].lower() if match else ""
-    has_folder = name and re.search(rf"(?<![\w-]){re.escape(name)}/", document)
-    return Places((f"**/{name}/*",)) if has_folder else None
+    for folder in filter(None, (name, f"{name}s" if name else "", name.removesuffix("s"))):
+        if re.search(rf"(?<![\w-]){re.escape(folder)}/", document):
+            return Places((f"**/{folder}/*",))
+    return None
+
+
+def _kind_of_files(place: str) -> Places | None:
+    """The files of a part of programs such as "controllers", by its usual names; None for another
+    place.
+    """
+    match = whole_match(_IN_KIND_OF_FILES, place)
+    if match is None:
+        return None
+    first, rest = match["name"][0].lower(), match["name"][1:].lower()
+    return Places((f"*{{{first}{rest},{first.upper()}{rest}}}*",))
+
+
+def is_place_of_code(text: str) -> bool:
+    """Whether words after "from" say where code is called or imported rather than from where it
+    comes: "from client components".
+    """
+    return whole_match(_CODE_THERE + _IN_KIND_OF_FILES, text) is not None
 
 
 def _tests_left_out(place: str) -> tuple[str, ...]:
@@ -173,12 +212,18 @@ def _tests_left_out(place: str) -> tuple[str, ...]:
 
 def _outside(place: str) -> Places | None:
     """The files outside of a place; None if it is not a set of files."""
-    if whole_match(_IN_TESTS, place):
-        return Places(excluded=TESTS)
-    if whole_match(_CONFIG, place):
-        return Places(excluded=_CONFIG_FILES)
-    paths = all_known([path_glob(name) for name in codes_in(place)])
-    return Places(excluded=tuple(paths)) if paths else None
+    excluded: list[str] = []
+    for part in re.split(r",? (?:and|or) |, ", place):
+        paths = all_known([path_glob(name) for name in codes_in(part)])
+        if whole_match(_IN_TESTS, part):
+            excluded += TESTS
+        elif whole_match(_CONFIG, part):
+            excluded += _CONFIG_FILES
+        elif paths:
+            excluded += paths
+        else:
+            return None
+    return Places(excluded=tuple(excluded))
 
 
 _HEADING_OF_TESTS = form(  # headings
@@ -289,7 +334,11 @@ def is_scoped(statement: Statement) -> bool:
         return True
     if _PART_OF_CODE.fullmatch(label) or _SOME_OF_A_KIND.fullmatch(label):
         return True
-    return len(label.split()) > 1 and _GENERAL_LABEL.search(label) is None
+    if len(label.split()) <= 1 or _GENERAL_LABEL.search(label):
+        return False
+    codes = [re.split(r"[(\"'/]", code)[0] for code in codes_in(statement.text)]
+    names = re.findall(r"[a-z]{4,}", " ".join(codes).lower())
+    return not any(name in label.lower() for name in names)  # "Console cleanup: no `console.log`"
 
 
 # the label of the first sentence of an item, which is about the others too

@@ -15,6 +15,7 @@ from holdfast.drafting.agent_rules.code_places import (
     IN_TEXTS,
     Places,
     forbid_code,
+    is_place_of_code,
     is_scoped,
     places_of,
 )
@@ -25,6 +26,7 @@ from holdfast.drafting.agent_rules.named_code import (
     tokens_named,
 )
 from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import CODE, NEVER, form, literal, one_of, whole_match
@@ -190,6 +192,7 @@ def code_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []
+    instruction = _forbid_elsewhere(instruction, text)
     objects = _forbidden_objects(instruction, text)
     if objects is None or _may_be_no_code(text, objects, instruction, statement):
         return []
@@ -201,6 +204,27 @@ def code_rule(clause: Clause) -> list[Draft]:
     if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
         return [*_forbid_in_messages(tokens), *_forbid_in_files(tokens, instruction, statement)]
     return _forbid_in_files(tokens, instruction, statement)
+
+
+_SAYS_WHERE_IT_IS = re.compile(
+    r"\b(?:is|are)(?: only)? (?!allowed|permitted)[a-z]+(?:ed|en|read|set)\b|^only\b", re.I
+)
+
+
+def _forbid_elsewhere(instruction: Instruction, text: str) -> Instruction:
+    """ "Use `fetch` only in `src/api/`" as "never use `fetch` outside `src/api/`"; another
+    instruction as it is.
+
+    "`fetch` is only used in `src/api/`" may describe the code, and "only use `fetch` in `src/api/`"
+    may be about what else is used there.
+    """
+    is_limited = instruction.modality is Modality.ONLY and not _SAYS_WHERE_IT_IS.search(text)
+    if not is_limited or not instruction.has_only(Relation.IN) or not instruction.circumstances:
+        return instruction
+    elsewhere = [
+        Circumstance(Relation.OUTSIDE, place) for place in instruction.texts_of(Relation.IN)
+    ]
+    return replace(instruction, modality=Modality.NEVER, circumstances=tuple(elsewhere))
 
 
 def _with_code_in_backticks(text: str) -> str:
@@ -302,6 +326,8 @@ def _objects_of_prohibition(instruction: Instruction) -> str | None:
     the prohibition is limited.
     """
     harmless = [*_PLACES, Relation.EXCEPT, Relation.INSTEAD_OF]
+    if all(map(is_place_of_code, instruction.texts_of(Relation.FROM))):
+        harmless.append(Relation.FROM)  # "never call `fetch()` from components"
     if all(map(_FOR_LOGGING.fullmatch, instruction.texts_of(Relation.FOR))):
         harmless.append(Relation.FOR)  # "never use `print()` for logging"
     if all(map(_AS_SHORTCUT.fullmatch, instruction.texts_of(Relation.AS))):

@@ -285,6 +285,11 @@ _CODE_OF_LANGUAGES = (
         ("*.go",),
     ),
     (one_of(r"System\.out.*", "@Autowired", r"Thread\.sleep.*"), ("*.{java,kt}",)),
+    (
+        r"(?:Get|New|Write|Read|Out|Start|Stop|Invoke|Import|Export|Select|ForEach|Where|Add)"
+        r"-[A-Z][a-z]\w+",
+        ("*.{ps1,psm1}",),
+    ),
     (one_of(r"Console\.Write.*", "#region", r"\.Result", r"\.Wait\(\)"), ("*.cs",)),
     (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
 )

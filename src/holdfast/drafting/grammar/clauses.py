@@ -65,6 +65,8 @@ _ORDER_IN_BRACKETS = re.compile(
     re.I,
 )
 # "(`x`)" or "(e.g. `x`, `y`, etc.)"
+# "Never use `print()` (except in tests)"
+_EXCEPTION_IN_BRACKETS = re.compile(r" \((except (?:for |in )(?:`[^`]*`|[^()`;:])+)\)", re.I)
 _CODES_IN_BRACKETS = re.compile(
     rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
     r"(?:(?:, [\w.-]+){0,4},? etc\.?| or (?:equivalent|similar))?\)"
@@ -149,6 +151,7 @@ def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]
 def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     """The text of each clause, and the texts of the other clauses beside it."""
     text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
+    text = _EXCEPTION_IN_BRACKETS.sub(r" \1", text)
     text = _CALLS_ATTENTION.sub("", _BUT_USE.sub(", ", text))
     masked = _mask_code_and_quotations(text)
     if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"

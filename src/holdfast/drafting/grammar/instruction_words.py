@@ -279,7 +279,7 @@ _PHRASES = {
     Relation.AT: "at",
     Relation.TO: "to|in order to",
     Relation.AT_ALL: "at all|by hand|for any reason|under any circumstances|in any way|directly"
-    "|manually|locally|yourself|ever|unnecessarily|anywhere|everywhere|even",
+    "|manually|locally|yourself|ever|unnecessarily|anywhere|everywhere|even|in place|in-place",
     Relation.ALONE: "on your own|on your own initiative|by yourself|autonomously|proactively"
     "|automatically",
 }

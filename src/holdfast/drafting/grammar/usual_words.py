@@ -66,10 +66,19 @@ _ENSURES_NOT = re.compile(
     r" (?P<subject>[^,;:]{1,80}?) (?:is|are) (?:not|never) (?=(?:being )?[a-z-]+(?:ed|en)\b)",
     re.I,
 )
+# "keep `src/core/` free of `print`"
+_FREE_OF = re.compile(
+    r"^(?:(?:always )?keep (?P<kept>[^,;:]{1,60}?)"
+    r"|(?P<place>[^,;:]{1,60}?) (?:must|should) (?:always )?(?:be(?: kept)?|stay|remain)) free"
+    r" (?:of|from) (?:any |all )?(?P<what>(?:`[^`]*`|[^;:`])+)$",
+    re.I,
+)
 
 
 def in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
+    if free := _FREE_OF.match(text):
+        text = f"no {free['what']} in {free['kept'] or free['place']}"
     text = _FOR_THAT.sub("", _NONE_ALLOWED.sub(r"\1", text))
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
     text = _LEFT_WHITESPACE.sub("use trailing whitespace", text)
