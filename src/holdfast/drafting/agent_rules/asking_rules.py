@@ -218,7 +218,8 @@ def _request_of(prohibition: str) -> dict[str, str]:
         return {}
     names = [re.sub(r"^\W+|\W+$", "", code) for code in codes_in(instruction.object)]
     words = re.findall(r"[A-Za-z-]{4,}", re.sub(r"`[^`]*`", "", instruction.object))
-    names += [word.lower().removesuffix("s") for word in words if word not in _GENERAL_WORDS]
+    telling = [word for word in words if word.lower() not in _GENERAL_WORDS]
+    names += [word.lower().removesuffix("s") for word in telling or ([] if names else words)]
     asking = [
         literal(name)
         if len(name) >= _MIN_TELLING_LETTERS

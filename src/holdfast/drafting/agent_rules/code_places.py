@@ -56,7 +56,8 @@ _ALL_CODE = form(
     any_words("this", "the", "our", "any", "all", "new", "your")
     + one_of(
         *("repo", "repository", "project", "codebase", "source files?"),
-        rf"(?:{_KIND_OF_CODE} )?code(?:base)?",
+        rf"(?:{_KIND_OF_CODE} )?code(?:base| ?paths?)?",
+        "production paths?",
         "tests or production code",
         "production code or tests",
     ),
@@ -82,6 +83,10 @@ IN_TEXTS = form(
 )
 _IN_COMMITS = form(  # these places are in no file at all
     "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
+)
+_IN_KIND_OF_TESTS = form(
+    "integration tests",
+    r"(?:the |any |all )?(?P<kind>integration|e2e|end-to-end) tests?(?: files?| code)?",
 )
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
 _IN_COMPONENTS = form(
@@ -113,6 +118,13 @@ _CODE_THERE = form(
 )
 _CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
 _CONFIG_FILES = ("config/*", "*config.*")
+# files whose names a framework prescribes
+_ROUTE_FILES = form(
+    "Next.js pages",
+    r"(?:(?:the|all|App Router|Next(?:\.js)?|framework|special|required|route) )*"
+    r"(?:pages?|layouts?|page (?:components|files)|pages/layouts|route (?:handlers|files))",
+)
+_NAMES_OF_ROUTE_FILES = ("*{page,layout,loading,error,not-found,template,route}.*", "**/pages/*")
 _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
 
 
@@ -128,14 +140,14 @@ def places_of(instruction: Instruction, statement: Statement) -> Places | None:
     for relation, text in instruction.circumstances:
         is_from = relation is Relation.FROM and instruction.object and is_place_of_code(text)
         if is_exception or (relation is Relation.EXCEPT and text):
-            named.append(_outside(text) if relation in (Relation.IN, Relation.EXCEPT) else None)
+            named.append(outside(text) if relation in (Relation.IN, Relation.EXCEPT) else None)
         elif relation is Relation.IN or is_from:
             place = _inside(text) or _folder_named(text, statement.document)
             named.append(place or _kind_of_files(text))
         elif relation is Relation.OUTSIDE:
             paths = codes_in(statement.opening)
             is_known = bool(text) or len(paths) == 1
-            named.append(_outside(text or f"`{paths[0]}`") if is_known else None)
+            named.append(outside(text or f"`{paths[0]}`") if is_known else None)
         is_exception = relation is Relation.EXCEPT and not text
     if is_exception:
         return None
@@ -157,6 +169,9 @@ def _inside(place: str) -> Places | None:
         return Places(tuple(paths), _tests_left_out(re.sub(r"`[^`]+`", "", place)))
     if whole_match(_IN_TESTS, place):
         return Places(TESTS)
+    if tests := whole_match(_IN_KIND_OF_TESTS, place):
+        kind = tests["kind"].lower()
+        return Places((f"*{'e2e' if kind == 'end-to-end' else kind}*",))
     if whole_match(_IN_COMPONENTS, place):
         return Places((COMPONENTS,))
     if layer := whole_match(_IN_LAYER, place):
@@ -210,7 +225,7 @@ def _tests_left_out(place: str) -> tuple[str, ...]:
     return TESTS if is_of_production else ()
 
 
-def _outside(place: str) -> Places | None:
+def outside(place: str) -> Places | None:
     """The files outside of a place; None if it is not a set of files."""
     excluded: list[str] = []
     for part in re.split(r",? (?:and|or) |, ", place):
@@ -219,6 +234,8 @@ def _outside(place: str) -> Places | None:
             excluded += TESTS
         elif whole_match(_CONFIG, part):
             excluded += _CONFIG_FILES
+        elif whole_match(_ROUTE_FILES, part):
+            excluded += _NAMES_OF_ROUTE_FILES
         elif paths:
             excluded += paths
         else:
@@ -249,7 +266,7 @@ def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statemen
     included = places.included
     if not included and any(map(_OF_A_ROUTE.match, statement.under[-1:])):
         return []
-    if any(token.files == ("*",) for token in tokens) and _is_of_what_is_said(statement):
+    if any("*" in token.files for token in tokens) and _is_of_what_is_said(statement):
         return []
     if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
         included = TESTS

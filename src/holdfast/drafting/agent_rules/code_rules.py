@@ -17,6 +17,7 @@ from holdfast.drafting.agent_rules.code_places import (
     forbid_code,
     is_place_of_code,
     is_scoped,
+    outside,
     places_of,
 )
 from holdfast.drafting.agent_rules.code_tokens import CodeToken, code_token, named_token
@@ -99,6 +100,15 @@ _SET_PHRASES = (
     ),
     (
         form(
+            "Do not add comments to the code",
+            rf"{NEVER} (?:write|add|leave|use|include|put) (?:(?:any|new|code) )*comments"
+            r"(?: (?:to|in|into) (?:(?:the|your|any|source) )*(?:code|files))?"
+            r"|no comments (?:in|inside) (?:(?:the|your|any|source) )*(?:code|files)",
+        ),
+        "code comments",
+    ),
+    (
+        form(
             "Never catch bare `Exception`",
             rf"{NEVER} (?:catch|use|write) (?:an? |the )?"
             r"(?:(?:bare|broad|generic|blanket|base|raw) )*"
@@ -118,7 +128,7 @@ _PLACES = (Relation.IN, Relation.OUTSIDE)
 _WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
 _HARDCODE = ("hardcode", "hard-code")
 _NAME_OF_VALUE = re.compile(r"[A-Za-z_][\w.]*")
-_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
+_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide", "disable")
 _PURPOSE = re.compile(
     r"\w+ing|images|performance|interactivity|output|logs"
     r"|(?:safety|security|consistency|correctness)(?: and .*)?",
@@ -127,11 +137,15 @@ _PURPOSE = re.compile(
 _AS_SHORTCUT = re.compile(
     r"(?:an? )?(?:easy |quick )?(?:shortcuts?|workarounds?|escape hatch(?:es)?)"
 )
-_FOR_LOGGING = re.compile(
+# what `print()` is for, and what `os.system` is for
+_USUAL_PURPOSES = re.compile(
     r"(?:(?:any|application|production|general|debug) )*(?:logging|logs|debugging|debug output)"
-    r"(?: or (?:logging|debugging))?",
+    r"(?: or (?:logging|debugging))?"
+    r"|(?:(?:launch|start|run|execut|spawn)ing )(?:(?:any|the|external|shell|child|sub) ?)*"
+    r"(?:process(?:es)?|commands?|programs?|scripts)",
     re.I,
 )
+_EXCEPTION_LAST = re.compile(r"(?P<text>[^`,]+),? except (?:for |in )+(?P<place>.+)", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )
@@ -188,6 +202,10 @@ def code_rule(clause: Clause) -> list[Draft]:
     statement = clause.statement
     if token := _token_of_phrase(clause):
         return forbid_code([token], Places(), statement)
+    if exception := _EXCEPTION_LAST.fullmatch(clause.text):  # "named exports only, except in tests"
+        places = outside(exception["place"])
+        if token := _token_of_phrase(replace(clause, text=exception["text"])):
+            return forbid_code([token], places, statement) if places else []
     text = _with_code_in_backticks(clause.text)
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
@@ -328,7 +346,7 @@ def _objects_of_prohibition(instruction: Instruction) -> str | None:
     harmless = [*_PLACES, Relation.EXCEPT, Relation.INSTEAD_OF]
     if all(map(is_place_of_code, instruction.texts_of(Relation.FROM))):
         harmless.append(Relation.FROM)  # "never call `fetch()` from components"
-    if all(map(_FOR_LOGGING.fullmatch, instruction.texts_of(Relation.FOR))):
+    if all(map(_USUAL_PURPOSES.fullmatch, instruction.texts_of(Relation.FOR))):
         harmless.append(Relation.FOR)  # "never use `print()` for logging"
     if all(map(_AS_SHORTCUT.fullmatch, instruction.texts_of(Relation.AS))):
         harmless.append(Relation.AS)

@@ -131,6 +131,10 @@ def _forbid_installs(instruction: Instruction) -> list[Draft]:
     return forbid_matches(any_of(installs)) if installs else []
 
 
+_MIN_KNOWN = 2  # commands of a list, beside which the others are commands too
+_NAME_OF_PROGRAM = re.compile(r"[a-z][a-z0-9-]+")
+
+
 def commands_in(objects: str, *, is_run: bool = False) -> list[str]:
     """The commands of a list; [] if the list may have something else than commands.
 
@@ -138,7 +142,10 @@ def commands_in(objects: str, *, is_run: bool = False) -> list[str]:
         is_run: whether the text says that they are run, so that any program may be meant.
     """
     names = names_in(objects)
+    known = sum(is_code and is_command(name) for name, is_code in names)
     for name, is_code in names:
+        if known >= _MIN_KNOWN and is_code and _NAME_OF_PROGRAM.fullmatch(name):
+            continue
         if is_code and not (is_command(name) or (is_run and _may_be_run(name))):
             return []
         if not is_code and not is_tool(name):

@@ -113,6 +113,7 @@ _CUT = "|".join(
     )
 )
 _CUTS = re.compile(_CUT)
+_MARK = re.compile(r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+")
 # the same, and commas before a prohibition
 _CUTS_AND_COMMAS = re.compile(
     rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
@@ -158,6 +159,8 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield statement.label, [text]
     if _CODES_IN_BRACKETS.search(text):  # the brackets say what is meant
         yield text.strip(_MARKS), []
+        if mark := _MARK.search(masked):
+            yield text[: mark.start()].strip(_MARKS), [text[mark.end() :]]
     if reason := _REASON_OR_ADVICE.search(masked):
         yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
     if turn := _BUT_ALWAYS.search(masked):
