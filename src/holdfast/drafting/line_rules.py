@@ -19,7 +19,11 @@ from holdfast.drafting.agent_rules.agent_readers import (
     RUN_READERS,
     ClauseReader,
 )
-from holdfast.drafting.agent_rules.asking_rules import ask_rule
+from holdfast.drafting.agent_rules.asking_rules import (
+    ask_rule,
+    lifted_by_request,
+    without_request,
+)
 from holdfast.drafting.agent_rules.checklist_rules import block_below_heading, heads_commands
 from holdfast.drafting.agent_rules.command_rules import permit_wrapped
 from holdfast.drafting.agent_rules.commit_form_rules import commit_shape_below
@@ -37,7 +41,12 @@ from holdfast.drafting.drafts import (
     Draft,
     Undrafted,
 )
-from holdfast.drafting.grammar.clauses import Clause, clauses_of, coordinated_prohibitions
+from holdfast.drafting.grammar.clauses import (
+    Clause,
+    all_known,
+    clauses_of,
+    coordinated_prohibitions,
+)
 from holdfast.drafting.grammar.named_files import with_files_as_code
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
@@ -124,9 +133,22 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
             return permit_wrapped(narrowed, statement) or NO_MEASURE
     if of_bot and is_of_an_occasion(statement):
         return ON_OCCASION
+    if rules := [] if of_bot else _lifted_by_request(statement):
+        return rules
     reason = why_unread(replace(statement, text=as_written))
     says_never = statement.text != with_code  # which its heading implies
     return why_unread(statement) if says_never and reason == NOT_AN_INSTRUCTION else reason
+
+
+def _lifted_by_request(statement: Statement) -> list[Draft]:
+    """The rules of "no `any` unless explicitly asked", which a request of the user lifts; [] if a
+    statement makes no such exception.
+    """
+    always = without_request(statement)
+    rules = draft(always) if always else []
+    if always is None or isinstance(rules, Undrafted):
+        return []
+    return all_known([lifted_by_request(rule, always.text) for rule in rules])
 
 
 def _read_by(

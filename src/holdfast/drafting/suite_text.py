@@ -125,6 +125,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
         "polarity": draft.polarity,
         "text": sentence_of(state_in_full(rule.statement)),
         "when": dict(when),
+        "unless": dict(draft.unless),
         "probes": list(questions),
         "measure": draft.measure.entry,
         "follows": list(draft.follows),

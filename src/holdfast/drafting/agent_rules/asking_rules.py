@@ -8,6 +8,7 @@ For example:
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in, split_list
@@ -15,10 +16,11 @@ from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.clause_tokens import read_tokens
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
-from holdfast.drafting.grammar.forms import CODES, form, literal, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, literal, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.grammar.named_files import path_glob
+from holdfast.drafting.rules_file import Statement
 
 # --- Words for approval
 
@@ -167,6 +169,68 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
     return names_it and set(words) <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL
 
 
+# --- What the user's request lifts: "no `any` unless explicitly asked"
+
+_UNLESS_ASKED = re.compile(
+    r"(?P<before>.+?),? (?:unless|except (?:if|when)|without(?! confirm)) (?P<approval>[^.,;:()—–]+?)"
+    r"(?P<after>(?: [—–-]{1,2} |;| \().*)?[.!]?",
+    re.I,
+)
+# words of a prohibition that are hardly its subject
+_GENERAL_WORDS = frozenset(
+    """types type imports import comments comment files file code library libraries packages
+    statements calls call using more other these those with from into classes components""".split()
+)
+_MIN_TELLING_LETTERS = 4  # of a name that is no usual word, unlike `any`
+
+
+def without_request(statement: Statement) -> Statement | None:
+    """A statement such as "no `any` unless explicitly asked" without the exception; None if it
+    makes none for requests of the user.
+    """
+    match = _UNLESS_ASKED.fullmatch(statement.text)
+    if match is None or not _is_approval(match["approval"], must_ask=False):
+        return None
+    return replace(statement, text=f"{match['before']}{match['after'] or '.'}")
+
+
+def lifted_by_request(rule: Draft, prohibition: str) -> Draft | None:
+    """A rule that a request of the user lifts; None if it cannot be told which words request it.
+
+    Args:
+        prohibition: the text of the rule without the exception.
+    """
+    if rule.measure.name == "file_not_touched":
+        return _require_approval_of_file(str(rule.measure.arguments["path"]))
+    unless = _request_of(prohibition)
+    return replace(rule, unless=unless) if unless and rule.polarity == "prohibition" else None
+
+
+def _request_of(prohibition: str) -> dict[str, str]:
+    """The words of the user that ask for what a prohibition forbids, as `unless` of a suite; {} if
+    it cannot be told which these are.
+
+    >>> _request_of("Do not use `useMemo` or Redux")
+    {'user': '(?i)(?<!\\\\w)(?:useMemo|redux)'}
+    """
+    instruction = instruction_of(prohibition)
+    if instruction is None:
+        return {}
+    names = [re.sub(r"^\W+|\W+$", "", code) for code in codes_in(instruction.object)]
+    words = re.findall(r"[A-Za-z-]{4,}", re.sub(r"`[^`]*`", "", instruction.object))
+    telling = [word for word in words if word.lower() not in _GENERAL_WORDS]
+    names += [word.lower().removesuffix("s") for word in telling or ([] if names else words)]
+    asking = [
+        literal(name)
+        if len(name) >= _MIN_TELLING_LETTERS
+        else rf"(?:`|(?:use|using|allow|add|with) ){literal(name)}\b"
+        for name in dict.fromkeys(filter(None, names))
+    ]
+    return {"user": rf"(?i)(?<!\w){one_of(*asking)}"} if asking else {}
+
+
+# --- Rules about changes of files
+
 _FILE_ACT = form(
     "modify `global.json` or files in `schemas/`",
     r"(?P<verbs>(?:(?:edit|chang|modify|touch|alter|updat|delet|remov|creat|add)(?:e|ing)?"
@@ -182,15 +246,18 @@ def _require_approval_of_changes(acts: str) -> list[Draft]:
     match = whole_match(_FILE_ACT, acts)
     codes = codes_in(match["files"]) if match else []
     globs = all_known([path_glob(code) for code in codes])
-    drafts: list[Draft] = []
-    for code, glob in zip(codes, globs, strict=False):
-        name = code.strip("*/").rpartition("/")[2].strip("*")
-        if not re.search(r"\w{3}", name):
-            return []
-        word = rf"(?i){literal(name)}"
-        spec = measure("asks_before", changed=glob, asking=word, ordered=word)
-        drafts.append(Draft("file", "gate", spec))
-    return drafts
+    return all_known([_require_approval_of_file(glob) for glob in globs])
+
+
+def _require_approval_of_file(glob: str) -> Draft | None:
+    """The rule that a file is changed only with approval; None if it has no name that a question
+    could refer to.
+    """
+    name = glob.removesuffix("{,/*}").strip("*/").rpartition("/")[2].strip("*")
+    if not re.search(r"\w{3}", name):
+        return None
+    word = rf"(?i){literal(name)}"
+    return Draft("file", "gate", measure("asks_before", changed=glob, asking=word, ordered=word))
 
 
 # "use destructive commands like `git reset --hard` or recursive delete"

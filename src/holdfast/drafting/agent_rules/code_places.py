@@ -56,7 +56,8 @@ _ALL_CODE = form(
     any_words("this", "the", "our", "any", "all", "new", "your")
     + one_of(
         *("repo", "repository", "project", "codebase", "source files?"),
-        rf"(?:{_KIND_OF_CODE} )?code(?:base)?",
+        rf"(?:{_KIND_OF_CODE} )?code(?:base| ?paths?)?",
+        "production paths?",
         "tests or production code",
         "production code or tests",
     ),
@@ -83,6 +84,10 @@ IN_TEXTS = form(
 _IN_COMMITS = form(  # these places are in no file at all
     "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
 )
+_IN_KIND_OF_TESTS = form(
+    "integration tests",
+    r"(?:the |any |all )?(?P<kind>integration|e2e|end-to-end) tests?(?: files?| code)?",
+)
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
 _IN_COMPONENTS = form(
     "UI component files",
@@ -95,11 +100,31 @@ _IN_LAYER = form(
 )
 _IN_FOLDER = form(  # if the rules file names such a folder
     "API handlers",
-    r"(?:(?:the|any|all|your|our|API|HTTP|route|request|domain|UI) )*"
+    r"(?:(?:the|an?|any|all|your|our|API|HTTP|route|request|domain|UI) )*"
     r"`?(?P<name>[a-z][\w-]{3,})`?(?: files?| code)?",
+)
+# parts of programs that are known by the names of their files or folders, such as `UserController`
+_IN_KIND_OF_FILES = form(
+    "the HTTP controllers",
+    r"(?:(?:the|an?|any|all|your|our|API|HTTP|route|request) )*"
+    r"(?P<name>controller|handler|resolver|serializer|reducer)s?"
+    r"(?: files?| code| classes| functions| methods)?",
+)
+# "never call `fetch` from components" is about code there, "never import `a` from `b`" about `b`
+_CODE_THERE = form(
+    "client components",
+    r"(?:(?:the|an?|any|all|your|client|server|UI|React|Vue|page) )*components?"
+    r"|.* (?:code|files)",
 )
 _CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
 _CONFIG_FILES = ("config/*", "*config.*")
+# files whose names a framework prescribes
+_ROUTE_FILES = form(
+    "Next.js pages",
+    r"(?:(?:the|all|App Router|Next(?:\.js)?|framework|special|required|route) )*"
+    r"(?:pages?|layouts?|page (?:components|files)|pages/layouts|route (?:handlers|files))",
+)
+_NAMES_OF_ROUTE_FILES = ("*{page,layout,loading,error,not-found,template,route}.*", "**/pages/*")
 _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
 
 
@@ -111,15 +136,21 @@ def places_of(instruction: Instruction, statement: Statement) -> Places | None:
             the first sentence of its list item names.
     """
     named: list[Places | None] = []
+    is_exception = False  # "except in tests" is two circumstances
     for relation, text in instruction.circumstances:
-        if relation is Relation.EXCEPT:
-            return None
-        if relation is Relation.IN:
-            named.append(_inside(text) or _folder_named(text, statement.document))
+        is_from = relation is Relation.FROM and instruction.object and is_place_of_code(text)
+        if is_exception or (relation is Relation.EXCEPT and text):
+            named.append(outside(text) if relation in (Relation.IN, Relation.EXCEPT) else None)
+        elif relation is Relation.IN or is_from:
+            place = _inside(text) or _folder_named(text, statement.document)
+            named.append(place or _kind_of_files(text))
         elif relation is Relation.OUTSIDE:
             paths = codes_in(statement.opening)
             is_known = bool(text) or len(paths) == 1
-            named.append(_outside(text or f"`{paths[0]}`") if is_known else None)
+            named.append(outside(text or f"`{paths[0]}`") if is_known else None)
+        is_exception = relation is Relation.EXCEPT and not text
+    if is_exception:
+        return None
     return None if None in named else _join(filter(None, named))
 
 
@@ -138,6 +169,9 @@ def _inside(place: str) -> Places | None:
         return Places(tuple(paths), _tests_left_out(re.sub(r"`[^`]+`", "", place)))
     if whole_match(_IN_TESTS, place):
         return Places(TESTS)
+    if tests := whole_match(_IN_KIND_OF_TESTS, place):
+        kind = tests["kind"].lower()
+        return Places((f"*{'e2e' if kind == 'end-to-end' else kind}*",))
     if whole_match(_IN_COMPONENTS, place):
         return Places((COMPONENTS,))
     if layer := whole_match(_IN_LAYER, place):
@@ -161,8 +195,28 @@ def _folder_named(place: str, document: str) -> Places | None:
     """
     match = whole_match(_IN_FOLDER, place)
     name = match["name"].lower() if match else ""
-    has_folder = name and re.search(rf"(?<![\w-]){re.escape(name)}/", document)
-    return Places((f"**/{name}/*",)) if has_folder else None
+    for folder in filter(None, (name, f"{name}s" if name else "", name.removesuffix("s"))):
+        if re.search(rf"(?<![\w-]){re.escape(folder)}/", document):
+            return Places((f"**/{folder}/*",))
+    return None
+
+
+def _kind_of_files(place: str) -> Places | None:
+    """The files of a part of programs such as "controllers", by its usual names; None for another
+    place.
+    """
+    match = whole_match(_IN_KIND_OF_FILES, place)
+    if match is None:
+        return None
+    first, rest = match["name"][0].lower(), match["name"][1:].lower()
+    return Places((f"*{{{first}{rest},{first.upper()}{rest}}}*",))
+
+
+def is_place_of_code(text: str) -> bool:
+    """Whether words after "from" say where code is called or imported rather than from where it
+    comes: "from client components".
+    """
+    return whole_match(_CODE_THERE + _IN_KIND_OF_FILES, text) is not None
 
 
 def _tests_left_out(place: str) -> tuple[str, ...]:
@@ -171,14 +225,22 @@ def _tests_left_out(place: str) -> tuple[str, ...]:
     return TESTS if is_of_production else ()
 
 
-def _outside(place: str) -> Places | None:
+def outside(place: str) -> Places | None:
     """The files outside of a place; None if it is not a set of files."""
-    if whole_match(_IN_TESTS, place):
-        return Places(excluded=TESTS)
-    if whole_match(_CONFIG, place):
-        return Places(excluded=_CONFIG_FILES)
-    paths = all_known([path_glob(name) for name in codes_in(place)])
-    return Places(excluded=tuple(paths)) if paths else None
+    excluded: list[str] = []
+    for part in re.split(r",? (?:and|or) |, ", place):
+        paths = all_known([path_glob(name) for name in codes_in(part)])
+        if whole_match(_IN_TESTS, part):
+            excluded += TESTS
+        elif whole_match(_CONFIG, part):
+            excluded += _CONFIG_FILES
+        elif whole_match(_ROUTE_FILES, part):
+            excluded += _NAMES_OF_ROUTE_FILES
+        elif paths:
+            excluded += paths
+        else:
+            return None
+    return Places(excluded=tuple(excluded))
 
 
 _HEADING_OF_TESTS = form(  # headings
@@ -204,7 +266,7 @@ def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statemen
     included = places.included
     if not included and any(map(_OF_A_ROUTE.match, statement.under[-1:])):
         return []
-    if any(token.files == ("*",) for token in tokens) and _is_of_what_is_said(statement):
+    if any("*" in token.files for token in tokens) and _is_of_what_is_said(statement):
         return []
     if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
         included = TESTS
@@ -289,7 +351,11 @@ def is_scoped(statement: Statement) -> bool:
         return True
     if _PART_OF_CODE.fullmatch(label) or _SOME_OF_A_KIND.fullmatch(label):
         return True
-    return len(label.split()) > 1 and _GENERAL_LABEL.search(label) is None
+    if len(label.split()) <= 1 or _GENERAL_LABEL.search(label):
+        return False
+    codes = [re.split(r"[(\"'/]", code)[0] for code in codes_in(statement.text)]
+    names = re.findall(r"[a-z]{4,}", " ".join(codes).lower())
+    return not any(name in label.lower() for name in names)  # "Console cleanup: no `console.log`"
 
 
 # the label of the first sentence of an item, which is about the others too

@@ -15,7 +15,9 @@ from holdfast.drafting.agent_rules.code_places import (
     IN_TEXTS,
     Places,
     forbid_code,
+    is_place_of_code,
     is_scoped,
+    outside,
     places_of,
 )
 from holdfast.drafting.agent_rules.code_tokens import CodeToken, code_token, named_token
@@ -25,6 +27,7 @@ from holdfast.drafting.agent_rules.named_code import (
     tokens_named,
 )
 from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import CODE, NEVER, form, literal, one_of, whole_match
@@ -97,6 +100,15 @@ _SET_PHRASES = (
     ),
     (
         form(
+            "Do not add comments to the code",
+            rf"{NEVER} (?:write|add|leave|use|include|put) (?:(?:any|new|code) )*comments"
+            r"(?: (?:to|in|into) (?:(?:the|your|any|source) )*(?:code|files))?"
+            r"|no comments (?:in|inside) (?:(?:the|your|any|source) )*(?:code|files)",
+        ),
+        "code comments",
+    ),
+    (
+        form(
             "Never catch bare `Exception`",
             rf"{NEVER} (?:catch|use|write) (?:an? |the )?"
             r"(?:(?:bare|broad|generic|blanket|base|raw) )*"
@@ -116,7 +128,7 @@ _PLACES = (Relation.IN, Relation.OUTSIDE)
 _WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
 _HARDCODE = ("hardcode", "hard-code")
 _NAME_OF_VALUE = re.compile(r"[A-Za-z_][\w.]*")
-_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
+_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide", "disable")
 _PURPOSE = re.compile(
     r"\w+ing|images|performance|interactivity|output|logs"
     r"|(?:safety|security|consistency|correctness)(?: and .*)?",
@@ -125,11 +137,15 @@ _PURPOSE = re.compile(
 _AS_SHORTCUT = re.compile(
     r"(?:an? )?(?:easy |quick )?(?:shortcuts?|workarounds?|escape hatch(?:es)?)"
 )
-_FOR_LOGGING = re.compile(
+# what `print()` is for, and what `os.system` is for
+_USUAL_PURPOSES = re.compile(
     r"(?:(?:any|application|production|general|debug) )*(?:logging|logs|debugging|debug output)"
-    r"(?: or (?:logging|debugging))?",
+    r"(?: or (?:logging|debugging))?"
+    r"|(?:(?:launch|start|run|execut|spawn)ing )(?:(?:any|the|external|shell|child|sub) ?)*"
+    r"(?:process(?:es)?|commands?|programs?|scripts)",
     re.I,
 )
+_EXCEPTION_LAST = re.compile(r"(?P<text>[^`,]+),? except (?:for |in )+(?P<place>.+)", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )
@@ -186,10 +202,15 @@ def code_rule(clause: Clause) -> list[Draft]:
     statement = clause.statement
     if token := _token_of_phrase(clause):
         return forbid_code([token], Places(), statement)
+    if exception := _EXCEPTION_LAST.fullmatch(clause.text):  # "named exports only, except in tests"
+        places = outside(exception["place"])
+        if token := _token_of_phrase(replace(clause, text=exception["text"])):
+            return forbid_code([token], places, statement) if places else []
     text = _with_code_in_backticks(clause.text)
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []
+    instruction = _forbid_elsewhere(instruction, text)
     objects = _forbidden_objects(instruction, text)
     if objects is None or _may_be_no_code(text, objects, instruction, statement):
         return []
@@ -201,6 +222,27 @@ def code_rule(clause: Clause) -> list[Draft]:
     if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
         return [*_forbid_in_messages(tokens), *_forbid_in_files(tokens, instruction, statement)]
     return _forbid_in_files(tokens, instruction, statement)
+
+
+_SAYS_WHERE_IT_IS = re.compile(
+    r"\b(?:is|are)(?: only)? (?!allowed|permitted)[a-z]+(?:ed|en|read|set)\b|^only\b", re.I
+)
+
+
+def _forbid_elsewhere(instruction: Instruction, text: str) -> Instruction:
+    """ "Use `fetch` only in `src/api/`" as "never use `fetch` outside `src/api/`"; another
+    instruction as it is.
+
+    "`fetch` is only used in `src/api/`" may describe the code, and "only use `fetch` in `src/api/`"
+    may be about what else is used there.
+    """
+    is_limited = instruction.modality is Modality.ONLY and not _SAYS_WHERE_IT_IS.search(text)
+    if not is_limited or not instruction.has_only(Relation.IN) or not instruction.circumstances:
+        return instruction
+    elsewhere = [
+        Circumstance(Relation.OUTSIDE, place) for place in instruction.texts_of(Relation.IN)
+    ]
+    return replace(instruction, modality=Modality.NEVER, circumstances=tuple(elsewhere))
 
 
 def _with_code_in_backticks(text: str) -> str:
@@ -302,7 +344,9 @@ def _objects_of_prohibition(instruction: Instruction) -> str | None:
     the prohibition is limited.
     """
     harmless = [*_PLACES, Relation.EXCEPT, Relation.INSTEAD_OF]
-    if all(map(_FOR_LOGGING.fullmatch, instruction.texts_of(Relation.FOR))):
+    if all(map(is_place_of_code, instruction.texts_of(Relation.FROM))):
+        harmless.append(Relation.FROM)  # "never call `fetch()` from components"
+    if all(map(_USUAL_PURPOSES.fullmatch, instruction.texts_of(Relation.FOR))):
         harmless.append(Relation.FOR)  # "never use `print()` for logging"
     if all(map(_AS_SHORTCUT.fullmatch, instruction.texts_of(Relation.AS))):
         harmless.append(Relation.AS)

@@ -137,13 +137,20 @@ _NAMED_TOKENS = {
         r"\.then\(", SCRIPT
     ),
     (
-        "hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
+        "hardcoded hex|hex literals|hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
         "hex/rgb values|hex or rgb values|hex color values|hardcoded hex values"
     ): CodeToken(r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
     "hardcoded colors|hardcoded color values|raw colors|raw color values": CodeToken(
         r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl)a?\(",
         ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
     ),
+    "nested ternaries|nested ternary operators|nested ternary expressions": CodeToken(
+        r"\s\?\s[^?;,{}=]{1,200}\s\?\s", SCRIPT
+    ),
+    "force unwraps|force-unwraps|force unwrap|force-unwrap|force unwrapping|force-unwrapping": (
+        CodeToken(r"[\w)\]]!(?=[.,)\]}]|\s*$)", ("*.swift",))
+    ),
+    "code comments": CodeToken(r"(?:^|\s)//|/\*|^\s*#\s", ("*", DOCUMENTS)),
     "semicolons|trailing semicolons": CodeToken(r";[ \t]*$", SCRIPT),
     "tabs": TABS,
     "spaces": SPACES,
@@ -285,6 +292,11 @@ _CODE_OF_LANGUAGES = (
         ("*.go",),
     ),
     (one_of(r"System\.out.*", "@Autowired", r"Thread\.sleep.*"), ("*.{java,kt}",)),
+    (
+        r"(?:Get|New|Write|Read|Out|Start|Stop|Invoke|Import|Export|Select|ForEach|Where|Add)"
+        r"-[A-Z][a-z]\w+",
+        ("*.{ps1,psm1}",),
+    ),
     (one_of(r"Console\.Write.*", "#region", r"\.Result", r"\.Wait\(\)"), ("*.cs",)),
     (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
 )

@@ -28,6 +28,8 @@ from holdfast.drafting.grammar.forms import (
     ADVERBS,
     CODE,
     CODES,
+    NEVER,
+    OBJECT,
     OBJECTS,
     TAIL,
     form,
@@ -129,6 +131,10 @@ def _forbid_installs(instruction: Instruction) -> list[Draft]:
     return forbid_matches(any_of(installs)) if installs else []
 
 
+_MIN_KNOWN = 2  # commands of a list, beside which the others are commands too
+_NAME_OF_PROGRAM = re.compile(r"[a-z][a-z0-9-]+")
+
+
 def commands_in(objects: str, *, is_run: bool = False) -> list[str]:
     """The commands of a list; [] if the list may have something else than commands.
 
@@ -136,7 +142,10 @@ def commands_in(objects: str, *, is_run: bool = False) -> list[str]:
         is_run: whether the text says that they are run, so that any program may be meant.
     """
     names = names_in(objects)
+    known = sum(is_code and is_command(name) for name, is_code in names)
     for name, is_code in names:
+        if known >= _MIN_KNOWN and is_code and _NAME_OF_PROGRAM.fullmatch(name):
+            continue
         if is_code and not (is_command(name) or (is_run and _may_be_run(name))):
             return []
         if not is_code and not is_tool(name):
@@ -158,6 +167,45 @@ def forbid_commands(commands: Sequence[str]) -> list[Draft]:
 def forbid_matches(pattern: str) -> list[Draft]:
     """Forbids the commands that a pattern matches."""
     return [Draft("command", "prohibition", measure("command_not_run", command=pattern))]
+
+
+# --- An option that a command is never given
+
+_OPTION = r"`(?:-{1,2}[A-Za-z][\w-]*(?:[= ][\w./:@-]+)?)`"
+_FORBIDDEN_OPTIONS = form(
+    "Never pass `--watch` or `--force` to `make test`",
+    rf"{NEVER} (?:pass|use|add|include|set|append|supply|run (?:it |them )?with) (?:the |a |any )?"
+    rf"(?P<options>{_OPTION}(?:(?:, | or |, or |/){_OPTION})*)(?: (?:flags?|options?|switch(?:es)?"
+    rf"|arguments?))?(?: (?:to|with|on|for|in|when (?:running|using|calling)) (?:the )?"
+    rf"(?P<command>{OBJECT})(?: CLI)?(?: commands?)?)?{TAIL}",
+)
+_ANY_PROGRAM = r"[\w./-]+"
+_MIN_KNOWN_OPTION = 10  # characters of an option that hardly two programs have
+
+
+def option_rule(clause: Clause) -> list[Draft]:
+    """Reads "never pass `--watch` to `make test`"."""
+    match = None if clause.is_prohibited else whole_match(_FORBIDDEN_OPTIONS, clause.text)
+    if match is None:
+        return []
+    options = codes_in(match["options"])
+    command = (match["command"] or "").strip("`")
+    if command and not is_command(command.lower()):
+        return []
+    if not command and not all(len(option) >= _MIN_KNOWN_OPTION for option in options):
+        return []
+    return forbid_matches(any_of(_given_option(command.lower(), option) for option in options))
+
+
+def _given_option(command: str, option: str) -> str:
+    """The pattern of a command that is given an option, perhaps with a value; of any command if it
+    is "".
+    """
+    name, sign, value = re.fullmatch(r"([^= ]+)([= ]?)(.*)", option).groups()
+    if command and not sign:
+        return command_pattern(f"{command} {option}")
+    given = rf"{literal(name)}[= ]{literal(value)}(?!\S)" if sign else rf"{literal(name)}(?![\w-])"
+    return rf"{literal(command) or _ANY_PROGRAM}(?=.* {given})"
 
 
 # --- Packages that are never added

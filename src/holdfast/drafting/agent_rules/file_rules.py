@@ -279,7 +279,7 @@ _FILES_FIRST = re.compile(
 _NOT_EDITED = forms(
     {
         "generated, do not edit it directly": (
-            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
+            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}(?:,? or \w+)?"
             r"(?: (?:it|them|this|these|this file|that file|these files|any of it|(?:the )?(?:raw|"
             rf"original) (?:files|data) in[ -]place|{REASON}))*"
         ),
@@ -386,7 +386,8 @@ _WORDS_BEFORE_FILES = "(?:{} ?)*".format(
         *("files?", "folder", "directory"),
     )
 )
-_FOLDERS = r"(?: files?| director(?:y|ies)| folders?)?"
+_FOLDERS = r"(?: files?| director(?:y|ies)| folders?| artifacts?| outputs?)?"
+_IN_SOURCES = re.compile(r" in (?:the )?(?:source|working) (?:trees?|folders?|director(?:y|ies))$")
 _COMMITTED_FILES = forms(
     {
         "secrets or `.env` files, or anything alike": (
@@ -421,8 +422,22 @@ def committed_file_rule(clause: Clause) -> list[Draft]:
     paths = [glob for glob in globs if glob]
     if not paths:
         return []
-    spec = measure("commit_excludes", paths=glob_argument(paths))
+    allowed = _allowed_files(clause)
+    if allowed is None:
+        return []
+    spec = measure("commit_excludes", paths=glob_argument([*paths, *allowed]))
     return [Draft("commit", "prohibition", spec)]
+
+
+def _allowed_files(clause: Clause) -> list[str] | None:
+    """The globs that leave out what a clause names after "except"; None if it names no files."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    exceptions = instruction.texts_of(Relation.EXCEPT) if instruction else []
+    if not exceptions:
+        return []
+    globs = [path_glob(code) for text in exceptions for code in codes_in(text)]
+    is_list = all(re.fullmatch(rf"(?:for )?{CODES}", text) for text in exceptions)
+    return [f"!{glob}" for glob in all_known(globs)] or None if is_list else None
 
 
 def _committed_files(clause: Clause) -> re.Match[str] | None:
@@ -436,6 +451,7 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
             continue
         place = instruction.text_of(Relation.IN)
         files = f"{instruction.object} in {place}" if place else instruction.object
+        files = _IN_SOURCES.sub("", files)
         if match := whole_match(_COMMITTED_FILES, files):
             return match
         if _THEM.fullmatch(instruction.object):
@@ -455,6 +471,6 @@ def _forbids_committing(instruction: Instruction) -> bool:
         instruction.modality is Modality.NEVER
         and {"commit", "stage"} & set(instruction.verbs)
         and instruction.does(("commit", "stage", "print", "push", "paste", "log", "share"))
-        and instruction.has_only(Relation.TO, Relation.IN)
+        and instruction.has_only(Relation.TO, Relation.IN, Relation.EXCEPT)
         and _REPOSITORY.fullmatch(place) is not None
     )

@@ -9,7 +9,12 @@ The patterns are shortened above: they also cover `require`, parts of a library 
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.agent_rules.code_places import Places, forbid_code, places_of
+from holdfast.drafting.agent_rules.code_places import (
+    Places,
+    forbid_code,
+    is_place_of_code,
+    places_of,
+)
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
@@ -88,7 +93,7 @@ def library_token(name: str) -> CodeToken | None:
 
 
 _MODULE = re.compile(  # `lodash`, `'@prisma/client'`, `encoding/json`, `os.path`
-    rf"(?P<quote>{_QUOTES}?)(?P<name>@?[\w-]+(?:[/.][\w-]+)*)(?P=quote)"
+    rf"(?P<quote>{_QUOTES}?)(?P<name>(?:@|node:)?[\w-]+(?:[/.][\w-]+)*)(?P=quote)"
 )
 _FILE = re.compile(r"\.(?:tsx?|jsx?|mjs|py|json|css|scss|md|svg|png|env)$")
 _ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
@@ -167,7 +172,8 @@ _LIBRARIES = form(
 )
 _CODE_OF_LIBRARY = re.compile(rf"`({_LIBRARY})`", re.I)
 _MODULES = form(
-    "`lodash` and `'moment'`", rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"
+    "`lodash` and `'moment'`",
+    rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?|(?P<imports>imports?)))?",
 )
 _LAYER = "`?[a-z][a-z-]{3,}`?"
 _LAYERS = form(
@@ -233,7 +239,7 @@ def _forbidden_modules(instruction: Instruction) -> str | None:
     if instruction.modality is Modality.NEVER:
         if rejected or not instruction.has_only(*_PLACES, Relation.FROM):
             return None
-        if source is None:
+        if source is None or (instruction.object and is_place_of_code(source)):
             return instruction.object
         return None if instruction.object else source  # "never import `a` from `b`" is about `a`
     if instruction.modality is not Modality.MUST or not rejected:
@@ -261,7 +267,9 @@ def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken]:
     modules = whole_match(_MODULES, objects)
     codes = codes_in(modules["codes"]) if modules else []
     names_package = _is_part_of(codes, instruction.object)
-    if "import" in instruction.verbs or names_package or all(map(_PACKAGE.fullmatch, codes)):
+    names_imports = modules is not None and modules["imports"] is not None
+    is_import = "import" in instruction.verbs or names_imports
+    if is_import or names_package or all(map(_PACKAGE.fullmatch, codes)):
         return all_known([module_token(code) for code in codes])
     return []
 

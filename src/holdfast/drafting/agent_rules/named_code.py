@@ -44,13 +44,14 @@ _NOUNS = one_of(
     *("expressions?", "modules?", "librar(?:y|ies)", "conditionals?", "literals?", "values?"),
     *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
     *("packages?", "queries", "keywords?", "macros?", "modifiers?", "decorators?"),
+    *("usages?", "use", "access", "references?"),
 )
 _ADJECTIVES = re.compile(
     r"^(?:(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native|any|new|more"
     r"|further|additional) )+",
     re.I,
 )
-_CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
+_CODE_IN_BRACKETS = re.compile(rf"[A-Za-z -]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _OF_SCHEMA = re.compile(r"(?:Prisma|GraphQL|SQL|Postgres(?:QL)?|MySQL|Drizzle|database) `")
 _NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
 _KIND = one_of(
@@ -131,8 +132,9 @@ def _named_in_any_form(words: str) -> CodeToken | None:
     """The code with a name such as "hex values", also as "a hex value" or "hard-coded hex values";
     None if there is none.
     """
-    plain = re.sub(r"^(?:an?|any) ", "", words.lower()).replace("hard-coded", "hardcoded")
-    plain = plain.replace("colour", "color")
+    plain = re.sub(r"^(?:an?|any) ", "", words.lower())
+    plain = re.sub(r"^(?:hard-coded|ad[ -]hoc|arbitrary|inline)(?= hex)", "hardcoded", plain)
+    plain = plain.replace("hard-coded", "hardcoded").replace("colour", "color")
     forms_of_name = (plain, f"{plain}s", plain.removesuffix("s"), plain.removeprefix("hardcoded "))
     return next(filter(None, map(named_token, forms_of_name)), None)
 

@@ -88,7 +88,8 @@ _CO_AUTHOR = (
 _NO_CO_AUTHORS = forms(
     {
         "Never add `Co-Authored-By:` lines or any agent attribution to commits": (
-            rf"(?:{NEVER} {_ADD}|no) {_CO_AUTHOR}(?:,? or (?:[\w-]+ ){{0,3}}{_CREDIT})?"
+            rf"(?:{NEVER} {_ADD}|no) {_CO_AUTHOR}(?:/[\"“][^\"”]{{1,40}}[\"”])?{_TRAILER_WORDS}"
+            rf"(?:,? or (?:[\w-]+ ){{0,3}}{_CREDIT})?"
             rf"(?:{_IN_COMMITS})?{TAIL}"
         ),
         "Never add yourself as a co-author": (

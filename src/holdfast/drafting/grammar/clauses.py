@@ -65,6 +65,8 @@ _ORDER_IN_BRACKETS = re.compile(
     re.I,
 )
 # "(`x`)" or "(e.g. `x`, `y`, etc.)"
+# "Never use `print()` (except in tests)"
+_EXCEPTION_IN_BRACKETS = re.compile(r" \((except (?:for |in )(?:`[^`]*`|[^()`;:])+)\)", re.I)
 _CODES_IN_BRACKETS = re.compile(
     rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
     r"(?:(?:, [\w.-]+){0,4},? etc\.?| or (?:equivalent|similar))?\)"
@@ -111,6 +113,7 @@ _CUT = "|".join(
     )
 )
 _CUTS = re.compile(_CUT)
+_MARK = re.compile(r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+")
 # the same, and commas before a prohibition
 _CUTS_AND_COMMAS = re.compile(
     rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
@@ -149,12 +152,15 @@ def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]
 def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     """The text of each clause, and the texts of the other clauses beside it."""
     text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
+    text = _EXCEPTION_IN_BRACKETS.sub(r" \1", text)
     text = _CALLS_ATTENTION.sub("", _BUT_USE.sub(", ", text))
     masked = _mask_code_and_quotations(text)
     if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
         yield statement.label, [text]
     if _CODES_IN_BRACKETS.search(text):  # the brackets say what is meant
         yield text.strip(_MARKS), []
+        if mark := _MARK.search(masked):
+            yield text[: mark.start()].strip(_MARKS), [text[mark.end() :]]
     if reason := _REASON_OR_ADVICE.search(masked):
         yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
     if turn := _BUT_ALWAYS.search(masked):

@@ -36,7 +36,7 @@ WRITE = frozenset(
     "use add include introduce write leave insert put import call invoke throw return declare"
     " define export have cast create keep reintroduce commit rely employ hardcode hard-code access"
     " reference read contain appear embed instantiate construct ship utilize utilise emit"
-    " generate set specify".split()
+    " generate set specify manipulate".split()
 )
 EDIT = frozenset(
     """edit hand-edit modify touch change alter update overwrite tamper hand-write patch
@@ -279,7 +279,7 @@ _PHRASES = {
     Relation.AT: "at",
     Relation.TO: "to|in order to",
     Relation.AT_ALL: "at all|by hand|for any reason|under any circumstances|in any way|directly"
-    "|manually|locally|yourself|ever|unnecessarily|anywhere|everywhere|even",
+    "|manually|locally|yourself|ever|unnecessarily|anywhere|everywhere|even|in place|in-place",
     Relation.ALONE: "on your own|on your own initiative|by yourself|autonomously|proactively"
     "|automatically",
 }

@@ -66,10 +66,41 @@ _ENSURES_NOT = re.compile(
     r" (?P<subject>[^,;:]{1,80}?) (?:is|are) (?:not|never) (?=(?:being )?[a-z-]+(?:ed|en)\b)",
     re.I,
 )
+# "keep `src/core/` free of `print`"
+_FREE_OF = re.compile(
+    r"^(?:(?:always )?keep (?P<kept>[^,;:]{1,60}?)"
+    r"|(?P<place>[^,;:]{1,60}?) (?:must|should) (?:always )?(?:be(?: kept)?|stay|remain)) free"
+    r" (?:of|from) (?:any |all )?(?P<what>(?:`[^`]*`|[^;:`])+)$",
+    re.I,
+)
+# "there must be no `print`"
+_THERE_MUST_BE_NO = re.compile(
+    r"^there (?:(?:must|should|shall|can) (?:be no|never be|not be)|(?:is|are) to be no)"
+    r" (?:any )?(?=\S)",
+    re.I,
+)
+# "only `src/api/` may call `fetch()`", "nothing outside `src/api/` may call `fetch()`"
+_ONLY_THERE = re.compile(
+    r"^(?:only (?:code |files )?(?:in |inside |under )?"
+    r"|(?:nothing|no code|no files?|no other (?:code|files?)) outside (?:of )?)(?:the )?"
+    r"(?P<place>`[^`]*[/.][^`]*`)"
+    r" (?:may|can|should|must|is allowed to|are allowed to)(?: ever| directly)?"
+    r" (?P<verb>use|call|import|access|read|touch|import from)(?: directly)?"
+    r" (?P<what>`[^`]+`)(?: directly)?$",
+    re.I,
+)
+_FETCH_THERE = re.compile(
+    r"\b(?P<never>never|do not|don['’]t) fetch (?:data )?directly (?=(?:from|in|inside) )", re.I
+)
 
 
 def in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
+    if there := _ONLY_THERE.match(text):
+        text = f"never {there['verb']} {there['what']} outside {there['place']}"
+    text = _FETCH_THERE.sub(r"\g<never> call `fetch()` ", _THERE_MUST_BE_NO.sub("no ", text))
+    if free := _FREE_OF.match(text):
+        text = f"no {free['what']} in {free['kept'] or free['place']}"
     text = _FOR_THAT.sub("", _NONE_ALLOWED.sub(r"\1", text))
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
     text = _LEFT_WHITESPACE.sub("use trailing whitespace", text)
