@@ -1728,3 +1728,47 @@ test_spend_logs_of_litellm = variations(
     Variation("neither messages nor a request", {"x.jsonl": lines(spent({}, {}))},
               refused="x.jsonl"),
 )  # fmt: skip
+
+
+# Inspect in summer 2026: large samples in several files
+
+
+def inspect_archive(path: Path, refs: list[Any], first: int = 2, shell: bool = True) -> Path:
+    messages = [{**HI, "source": "input"}, {"role": "system", "content": "unused"},
+                {**A, "content": "attachment://1"}]  # fmt: skip
+    folder = "samples/1_epoch_1"
+    sample = {"id": 1, "epoch": 1, "input": "Hi", "target": "", "message_refs": refs}
+    files = {
+        "header.json": {"version": 2, "status": "success", "eval": {"task": "x"}},
+        f"{folder}/skeleton.json": {}, f"{folder}/events/0.json": [], f"{folder}/calls/0.json": [],
+        f"{folder}/messages/{first}.json": messages[first:],
+        f"{folder}/messages/0.json": messages[:first],
+        f"{folder}/attachments/0.json": ["unused", "A."],
+    }  # fmt: skip
+    if shell:
+        files[f"{folder}/sample.json"] = sample
+    with zipfile.ZipFile(path, "w") as file:
+        for name, value in files.items():
+            file.writestr(name, json.dumps(value))
+    return path
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_sample_of_inspect_in_several_files_is_a_dialog(first, tmp_path):
+    path = inspect_archive(tmp_path / "log.eval", [[0, 1], [2, 3]], first)
+    logs = read_logs([path])
+    turns = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert turns == ONE and not logs.problems and logs.formats == {"inspect": 1}
+
+
+@pytest.mark.parametrize("bounds", [[2, 9], [0], "x", None, [1, 1]])
+def test_messages_that_a_sample_in_several_files_lacks_are_named(bounds, tmp_path):
+    path = inspect_archive(tmp_path / "log.eval", [[0, 1], bounds, [2, 3]])
+    (problem,) = read_logs([path]).problems
+    assert "are not in its files" in problem
+
+
+def test_a_sample_in_several_files_without_the_one_that_describes_it_is_named(tmp_path):
+    path = inspect_archive(tmp_path / "log.eval", [], shell=False)
+    (file,) = read_transcripts(path)
+    assert not file.transcripts and "sample.json is missing" in file.unread[0]
