@@ -3,6 +3,7 @@
 """
 
 import base64
+import gzip
 import json
 import sqlite3
 import zipfile
@@ -495,6 +496,50 @@ def test_a_rule_that_a_rollout_with_its_beginning_elsewhere_lacks_is_not_shown(t
     (transcript,) = [t for file in read_transcripts([path]) for t in file.transcripts]
     assert transcript.lacks_beginning
     assert not SearchedTranscript(transcript).shows_prompts(len(transcript.path))
+
+
+# Files that are hard to read for reasons that have nothing to do with their program
+
+
+def packed(*values: Any) -> bytes:
+    return gzip.compress(file_text(lines(*values)).encode())
+
+
+def result_of(call: str, words: str) -> dict:
+    return line("response_item", type="function_call_output", call_id=call, output=words)
+
+
+def call_of(call: str, words: str) -> dict:
+    return line("response_item", type="function_call", name="shell", call_id=call,
+                arguments=json.dumps({"command": words}))  # fmt: skip
+
+
+LONG_RESULT = "x" * 100_000 + "ü"
+TORN_ANSWER = json.dumps(ANSWERS)[:40]
+
+test_difficult_files = variations(
+    Variation("results in another order than their calls", rollout(
+        META, ASKS, call_of("1", "ls"), call_of("2", "pwd"), result_of("2", "/x"),
+        result_of("1", "a.py"), ANSWERS), ONE, calls=["ls", "pwd"], results=["/x", "a.py"]),
+    Variation("a result of a hundred thousand characters", rollout(
+        META, ASKS, call_of("1", "ls"), result_of("1", LONG_RESULT), ANSWERS),
+        ONE, calls=["ls"], results=[LONG_RESULT]),
+    Variation("line breaks of Windows after a byte order mark", {
+        "r.jsonl": "\ufeff" + file_text(lines(META, ASKS, ANSWERS)).replace("\n", "\r\n")}, ONE),
+    Variation("a compressed file", {"r.jsonl.gz": packed(META, ASKS, ANSWERS)}, ONE),
+    Variation("a compressed file with a torn line", {"r.jsonl.gz": packed(
+        META, ASKS, ANSWERS, TORN_ANSWER)}, ONE, problem="line 4: it is not JSON"),
+    Variation("a line that was torn and written again behind its beginning", rollout(
+        META, ASKS, TORN_ANSWER + json.dumps(ANSWERS)), ONE, problem="written only in part"),
+    Variation("the same, where objects within the line begin like the line", rollout(
+        META, ASKS, '{"type": "respons' + json.dumps(dict(sorted(
+            ANSWERS.items(), key=lambda item: item[0] != "type")))),
+        ONE, problem="written only in part"),
+    Variation("a file that repeats itself", rollout(*2 * [META, ASKS, ANSWERS]), ONE),
+    Variation("zeros behind the last line", {
+        "r.jsonl": file_text(lines(META, ASKS, ANSWERS)).encode() + bytes(64)}, ONE,
+        problem="line 4: it is not JSON"),
+)  # fmt: skip
 
 
 # Gemini CLI in summer 2026: results of tools as messages, and contexts that are written again
