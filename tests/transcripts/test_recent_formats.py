@@ -1775,6 +1775,46 @@ test_spend_logs_of_litellm = variations(
 )  # fmt: skip
 
 
+# LibreChat in 2026
+
+
+def libre(name: str, parent: str, is_user: bool, *content: Any) -> dict:
+    return {
+        "messageId": name,
+        "parentMessageId": parent,
+        "isCreatedByUser": is_user,
+        "text": "",
+        "content": [text(part) if isinstance(part, str) else part for part in content],
+    }
+
+
+def libre_chat(*messages: dict) -> dict:
+    return {"x.json": {"conversationId": "c", "endpoint": "agents", "messages": [*messages]}}
+
+
+LIBRE_HI = libre("1", "0", True, "Hi")
+FUNCTION = {"type": "function", "id": "c1", "function": {
+    "name": "bash", "arguments": '{"command": "ls"}', "output": "a.py"}}  # fmt: skip
+INTERPRETER = {"type": "code_interpreter", "id": "c2", "code_interpreter": {
+    "input": "1 + 1", "outputs": [{"type": "logs", "logs": "2"}]}}  # fmt: skip
+SEARCH = {"type": "file_search", "id": "c3", "file_search": {}}
+
+test_chats_of_librechat_in_2026 = variations(
+    Variation("calls of assistants", libre_chat(LIBRE_HI, libre("2", "1", False, *(
+        {"type": "tool_call", "tool_call": call} for call in (FUNCTION, INTERPRETER, SEARCH)),
+        "A.")), ONE, calls=["ls", "1 + 1", ""], results=["a.py", "2"]),
+    Variation("another agent goes on", libre_chat(LIBRE_HI, libre("2", "1", False, {
+        "type": "agent_update", "agent_update": {"agentId": "a", "runId": "r", "index": 1}},
+        "A.")), ONE),
+    Variation("an error after a part of the reply", libre_chat(LIBRE_HI, libre(
+        "2", "1", False, "A.", {"type": "error", "error": "429", "text": "price"})), ONE),
+    Variation("a summary of the dialog so far", libre_chat(
+        LIBRE_HI, libre("2", "1", False, "A."), libre("3", "2", True, "More?"),
+        libre("4", "3", False, {"type": "summary", "content": [text("So far.")], "tokenCount": 9},
+              "B.")), TWO, seen=[]),
+)  # fmt: skip
+
+
 # Inspect in summer 2026: large samples in several files
 
 
