@@ -1208,6 +1208,23 @@ test_replies_of_open_webui_as_items = variations(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("field", ["contextSummary", "context_summary"])
+def test_a_summary_that_open_webui_keeps_in_a_message_replaces_what_came_before(tmp_path, field):
+    said = [
+        HI,
+        A,
+        {"role": "user", "content": "More?", field: "Summary."},
+        {"role": "assistant", "content": "B."},
+    ]
+    messages = {
+        str(number): {**message, "id": str(number), "parentId": str(number - 1) if number else None}
+        for number, message in enumerate(said)
+    }
+    content = [{"id": "c", "chat": {"history": {"currentId": "3", "messages": messages}}}]
+    check(Variation("", {"chat.json": content}, TWO), tmp_path)
+    assert context_before_last_reply(tmp_path, "chat.json", content) == ["Summary.", "More?"]
+
+
 # ATIF 1.7: compactions
 
 
