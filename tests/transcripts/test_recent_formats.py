@@ -1260,6 +1260,73 @@ def test_an_agent_that_compacts_by_a_call_has_called(tmp_path):
     assert context_before_last_reply(tmp_path, "t.json", content) == ["Be brief.", "More?"]
 
 
+# VS Code's chats, whose agents record no rounds of calls: what is displayed
+
+
+def vscode(*parts: dict, **request: Any) -> dict:
+    answer = [{"value": "A.", "kind": "markdownContent", "content": {"value": "A."}}]
+    asked = {"message": {"text": "Hi"}, "response": [*parts, *answer], **request}
+    return {"c.json": {"version": 3, "sessionId": "v", "requests": [asked]}}
+
+
+def shown(tool: str, data: Any = None, **fields: Any) -> dict:
+    return {"kind": "toolInvocationSerialized", "toolId": tool, "toolCallId": tool,
+            "isConfirmed": {"type": 1}, "isComplete": True, "toolSpecificData": data,
+            **fields}  # fmt: skip
+
+
+PATH = {"path": "/w/a.py", "scheme": "file"}
+RUNS = shown("run", {"kind": "terminal", "language": "sh", "commandLine": {"original": "ls"},
+                     "terminalCommandOutput": {"text": "a.py"}})  # fmt: skip
+PNG = {"type": "embed", "value": "AA==", "isText": False, "mimeType": "image/png"}
+STARTS = shown(
+    "task", {"kind": "subagent", "description": "d", "prompt": "Look", "result": "Done."}
+)
+INNER = {**RUNS, "subAgentInvocationId": "task"}
+
+test_what_vscode_displays = variations(
+    Variation("a command's output", vscode(RUNS), ONE, calls=["ls"], results=["a.py"],
+              format="copilot"),
+    Variation(
+        "a tool's input and output",
+        vscode(shown("t", {"kind": "simpleToolInvocation", "input": "x", "output": "y"})), ONE,
+        calls=["x"], results=["y"],
+    ),
+    Variation(
+        "a server's text and image",
+        vscode(shown("t", resultDetails={"input": '{"q": "x"}', "output": [
+            {"type": "embed", "value": "y", "isText": True}, PNG]})),
+        ONE, calls=["x"], results=["y"], problem="image",
+    ),
+    Variation(
+        "an image alone", vscode(shown("t", {"kind": "generatedImage"}, resultDetails={
+            "output": {"type": "data", "mimeType": "image/png", "base64Data": "AA=="}})), ONE,
+        results=[""], problem="image",
+    ),
+    Variation("a failure", vscode(shown("t", {"kind": "input", "rawInput": {"q": "x"}},
+                                        resultError="No such file")),
+              ONE, calls=["x"], results=["No such file"]),
+    Variation("a file that an agent outside changed",
+              vscode({"kind": "externalEdit", "uri": PATH, "editKind": "edit"}), ONE,
+              calls=["/w/a.py"]),
+    Variation(
+        "a file that a displayed call changed",
+        vscode(shown("edit", {"kind": "input", "rawInput": {"path": "/w/a.py"}}),
+               {"kind": "externalEdit", "uri": PATH, "editKind": "edit", "undoStopId": "edit"}),
+        ONE, calls=["/w/a.py"],
+    ),
+    Variation("a file that was deleted",
+              vscode({"kind": "workspaceEdit", "edits": [{"oldResource": PATH}]}), ONE,
+              calls=["/w/a.py"]),
+    Variation("a subagent's calls", vscode(STARTS, INNER), [*ONE, [("Look", "Done.")]],
+              calls=["d Look", "ls"], results=["Done.", "a.py"], subagents=1),
+    Variation("progress", vscode({"kind": "mcpServersStartingSlow"}, {
+        "kind": "voiceProgress", "id": "planning", "value": "x"}), ONE),
+    Variation("a request of the program's", vscode(isSystemInitiated=True), [[("", "A.")]],
+              seen=["Hi"]),
+)  # fmt: skip
+
+
 # traces and exports
 
 
