@@ -1275,6 +1275,12 @@ def shown(tool: str, data: Any = None, **fields: Any) -> dict:
             **fields}  # fmt: skip
 
 
+def recorded(*content: dict) -> dict:
+    call = {"id": "c", "name": "run", "arguments": '{"command": "ls"}'}
+    rounds = [{"response": "", "toolCalls": [call]}]
+    return {"metadata": {"toolCallRounds": rounds, "toolCallResults": {"c": {"content": content}}}}
+
+
 PATH = {"path": "/w/a.py", "scheme": "file"}
 RUNS = shown("run", {"kind": "terminal", "language": "sh", "commandLine": {"original": "ls"},
                      "terminalCommandOutput": {"text": "a.py"}})  # fmt: skip
@@ -1320,6 +1326,12 @@ test_what_vscode_displays = variations(
               calls=["/w/a.py"]),
     Variation("a subagent's calls", vscode(STARTS, INNER), [*ONE, [("Look", "Done.")]],
               calls=["d Look", "ls"], results=["Done.", "a.py"], subagents=1),
+    Variation("a result as a tree, and an image", vscode(result=recorded(
+        {"$mid": 23, "value": {"node": {"type": 1, "children": [
+            {"type": 2, "text": "a.py", "lineBreakBefore": True},
+            {"type": 1, "children": [{"type": 2, "text": "b.py", "lineBreakBefore": True}]}]}}},
+        {"$mid": 24, "mimeType": "image/png", "data": {"$mid": 16}})), ONE,
+        calls=["ls"], results=["a.py\nb.py"], problem="image"),
     Variation("progress", vscode({"kind": "mcpServersStartingSlow"}, {
         "kind": "voiceProgress", "id": "planning", "value": "x"}), ONE),
     Variation("a request of the program's", vscode(isSystemInitiated=True), [[("", "A.")]],

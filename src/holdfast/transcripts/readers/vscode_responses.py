@@ -7,7 +7,7 @@ For example:
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -120,10 +120,10 @@ def read_rounds(
         events += message_events("assistant", "", calls) if calls else []
         for call in calls:
             if call.id in results or call.id in refused:
-                text = _result_text(results.get(call.id))
+                text, unread = _read_result(results.get(call.id))
                 is_refusal = text.startswith(_REFUSED) or call.id in refused
-                result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
-                events.append(result)
+                result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, unread=unread)
+                events.append(replace(result, is_refusal=is_refusal))
     return events
 
 
@@ -135,11 +135,30 @@ def _as_run(call: ToolCall, shown: ToolCall | None) -> ToolCall:
     return replace(call, arguments={**call.arguments, "command": command})
 
 
-def _result_text(result: Any) -> str:
-    """Joins the texts in a tool's result; parts of other types are written as JSON."""
-    values = [at(part, "value") for part in list_or_empty(at(result, "content"))]
-    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
-    return "\n".join(texts)
+def _read_result(result: Any) -> tuple[str, tuple[str, ...]]:
+    """Returns the texts in a tool's result, joined, and the types of its parts without text."""
+    texts: list[str] = []
+    unread: list[str] = []
+    for part in list_or_empty(at(result, "content")):
+        value = at(part, "value")
+        if isinstance(value, str):
+            texts.append(value)
+        elif (node := at(value, "node")) is not None:
+            texts.append("".join(_texts_in(node)).strip("\n"))
+        elif value is not None:
+            texts.append(json.dumps(value))
+        else:
+            unread.append(str(at(part, "mimeType") or "file"))
+    return "\n".join(texts), tuple(unread)
+
+
+def _texts_in(node: Any) -> Iterator[str]:
+    """Yields the texts in a tree of a prompt, where an element has others as its children."""
+    text = at(node, "text")
+    if isinstance(text, str):
+        yield "\n" + text if at(node, "lineBreakBefore") else text
+    for child in list_or_empty(at(node, "children")):
+        yield from _texts_in(child)
 
 
 def _read_displayed_call(part: Mapping[str, Any]) -> list[Event]:
