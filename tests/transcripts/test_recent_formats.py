@@ -3,6 +3,7 @@
 """
 
 import base64
+import gzip
 import json
 import sqlite3
 import zipfile
@@ -495,6 +496,50 @@ def test_a_rule_that_a_rollout_with_its_beginning_elsewhere_lacks_is_not_shown(t
     (transcript,) = [t for file in read_transcripts([path]) for t in file.transcripts]
     assert transcript.lacks_beginning
     assert not SearchedTranscript(transcript).shows_prompts(len(transcript.path))
+
+
+# Files that are hard to read for reasons that have nothing to do with their program
+
+
+def packed(*values: Any) -> bytes:
+    return gzip.compress(file_text(lines(*values)).encode())
+
+
+def result_of(call: str, words: str) -> dict:
+    return line("response_item", type="function_call_output", call_id=call, output=words)
+
+
+def call_of(call: str, words: str) -> dict:
+    return line("response_item", type="function_call", name="shell", call_id=call,
+                arguments=json.dumps({"command": words}))  # fmt: skip
+
+
+LONG_RESULT = "x" * 100_000 + "ü"
+TORN_ANSWER = json.dumps(ANSWERS)[:40]
+
+test_difficult_files = variations(
+    Variation("results in another order than their calls", rollout(
+        META, ASKS, call_of("1", "ls"), call_of("2", "pwd"), result_of("2", "/x"),
+        result_of("1", "a.py"), ANSWERS), ONE, calls=["ls", "pwd"], results=["/x", "a.py"]),
+    Variation("a result of a hundred thousand characters", rollout(
+        META, ASKS, call_of("1", "ls"), result_of("1", LONG_RESULT), ANSWERS),
+        ONE, calls=["ls"], results=[LONG_RESULT]),
+    Variation("line breaks of Windows after a byte order mark", {
+        "r.jsonl": "\ufeff" + file_text(lines(META, ASKS, ANSWERS)).replace("\n", "\r\n")}, ONE),
+    Variation("a compressed file", {"r.jsonl.gz": packed(META, ASKS, ANSWERS)}, ONE),
+    Variation("a compressed file with a torn line", {"r.jsonl.gz": packed(
+        META, ASKS, ANSWERS, TORN_ANSWER)}, ONE, problem="line 4: it is not JSON"),
+    Variation("a line that was torn and written again behind its beginning", rollout(
+        META, ASKS, TORN_ANSWER + json.dumps(ANSWERS)), ONE, problem="written only in part"),
+    Variation("the same, where objects within the line begin like the line", rollout(
+        META, ASKS, '{"type": "respons' + json.dumps(dict(sorted(
+            ANSWERS.items(), key=lambda item: item[0] != "type")))),
+        ONE, problem="written only in part"),
+    Variation("a file that repeats itself", rollout(*2 * [META, ASKS, ANSWERS]), ONE),
+    Variation("zeros behind the last line", {
+        "r.jsonl": file_text(lines(META, ASKS, ANSWERS)).encode() + bytes(64)}, ONE,
+        problem="line 4: it is not JSON"),
+)  # fmt: skip
 
 
 # Gemini CLI in summer 2026: results of tools as messages, and contexts that are written again
@@ -1163,6 +1208,23 @@ test_replies_of_open_webui_as_items = variations(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("field", ["contextSummary", "context_summary"])
+def test_a_summary_that_open_webui_keeps_in_a_message_replaces_what_came_before(tmp_path, field):
+    said = [
+        HI,
+        A,
+        {"role": "user", "content": "More?", field: "Summary."},
+        {"role": "assistant", "content": "B."},
+    ]
+    messages = {
+        str(number): {**message, "id": str(number), "parentId": str(number - 1) if number else None}
+        for number, message in enumerate(said)
+    }
+    content = [{"id": "c", "chat": {"history": {"currentId": "3", "messages": messages}}}]
+    check(Variation("", {"chat.json": content}, TWO), tmp_path)
+    assert context_before_last_reply(tmp_path, "chat.json", content) == ["Summary.", "More?"]
+
+
 # ATIF 1.7: compactions
 
 
@@ -1196,6 +1258,85 @@ def test_an_agent_that_compacts_by_a_call_has_called(tmp_path):
     content = trajectory(*BEFORE, compacts, *AFTER)
     check(Variation("", {"t.json": content}, TWO, calls=["x"]), tmp_path)
     assert context_before_last_reply(tmp_path, "t.json", content) == ["Be brief.", "More?"]
+
+
+# VS Code's chats, whose agents record no rounds of calls: what is displayed
+
+
+def vscode(*parts: dict, **request: Any) -> dict:
+    answer = [{"value": "A.", "kind": "markdownContent", "content": {"value": "A."}}]
+    asked = {"message": {"text": "Hi"}, "response": [*parts, *answer], **request}
+    return {"c.json": {"version": 3, "sessionId": "v", "requests": [asked]}}
+
+
+def shown(tool: str, data: Any = None, **fields: Any) -> dict:
+    return {"kind": "toolInvocationSerialized", "toolId": tool, "toolCallId": tool,
+            "isConfirmed": {"type": 1}, "isComplete": True, "toolSpecificData": data,
+            **fields}  # fmt: skip
+
+
+def recorded(*content: dict) -> dict:
+    call = {"id": "c", "name": "run", "arguments": '{"command": "ls"}'}
+    rounds = [{"response": "", "toolCalls": [call]}]
+    return {"metadata": {"toolCallRounds": rounds, "toolCallResults": {"c": {"content": content}}}}
+
+
+PATH = {"path": "/w/a.py", "scheme": "file"}
+RUNS = shown("run", {"kind": "terminal", "language": "sh", "commandLine": {"original": "ls"},
+                     "terminalCommandOutput": {"text": "a.py"}})  # fmt: skip
+PNG = {"type": "embed", "value": "AA==", "isText": False, "mimeType": "image/png"}
+STARTS = shown(
+    "task", {"kind": "subagent", "description": "d", "prompt": "Look", "result": "Done."}
+)
+INNER = {**RUNS, "subAgentInvocationId": "task"}
+
+test_what_vscode_displays = variations(
+    Variation("a command's output", vscode(RUNS), ONE, calls=["ls"], results=["a.py"],
+              format="copilot"),
+    Variation(
+        "a tool's input and output",
+        vscode(shown("t", {"kind": "simpleToolInvocation", "input": "x", "output": "y"})), ONE,
+        calls=["x"], results=["y"],
+    ),
+    Variation(
+        "a server's text and image",
+        vscode(shown("t", resultDetails={"input": '{"q": "x"}', "output": [
+            {"type": "embed", "value": "y", "isText": True}, PNG]})),
+        ONE, calls=["x"], results=["y"], problem="image",
+    ),
+    Variation(
+        "an image alone", vscode(shown("t", {"kind": "generatedImage"}, resultDetails={
+            "output": {"type": "data", "mimeType": "image/png", "base64Data": "AA=="}})), ONE,
+        results=[""], problem="image",
+    ),
+    Variation("a failure", vscode(shown("t", {"kind": "input", "rawInput": {"q": "x"}},
+                                        resultError="No such file")),
+              ONE, calls=["x"], results=["No such file"]),
+    Variation("a file that an agent outside changed",
+              vscode({"kind": "externalEdit", "uri": PATH, "editKind": "edit"}), ONE,
+              calls=["/w/a.py"]),
+    Variation(
+        "a file that a displayed call changed",
+        vscode(shown("edit", {"kind": "input", "rawInput": {"path": "/w/a.py"}}),
+               {"kind": "externalEdit", "uri": PATH, "editKind": "edit", "undoStopId": "edit"}),
+        ONE, calls=["/w/a.py"],
+    ),
+    Variation("a file that was deleted",
+              vscode({"kind": "workspaceEdit", "edits": [{"oldResource": PATH}]}), ONE,
+              calls=["/w/a.py"]),
+    Variation("a subagent's calls", vscode(STARTS, INNER), [*ONE, [("Look", "Done.")]],
+              calls=["d Look", "ls"], results=["Done.", "a.py"], subagents=1),
+    Variation("a result as a tree, and an image", vscode(result=recorded(
+        {"$mid": 23, "value": {"node": {"type": 1, "children": [
+            {"type": 2, "text": "a.py", "lineBreakBefore": True},
+            {"type": 1, "children": [{"type": 2, "text": "b.py", "lineBreakBefore": True}]}]}}},
+        {"$mid": 24, "mimeType": "image/png", "data": {"$mid": 16}})), ONE,
+        calls=["ls"], results=["a.py\nb.py"], problem="image"),
+    Variation("progress", vscode({"kind": "mcpServersStartingSlow"}, {
+        "kind": "voiceProgress", "id": "planning", "value": "x"}), ONE),
+    Variation("a request of the program's", vscode(isSystemInitiated=True), [[("", "A.")]],
+              seen=["Hi"]),
+)  # fmt: skip
 
 
 # traces and exports
@@ -1728,3 +1869,87 @@ test_spend_logs_of_litellm = variations(
     Variation("neither messages nor a request", {"x.jsonl": lines(spent({}, {}))},
               refused="x.jsonl"),
 )  # fmt: skip
+
+
+# LibreChat in 2026
+
+
+def libre(name: str, parent: str, is_user: bool, *content: Any) -> dict:
+    return {
+        "messageId": name,
+        "parentMessageId": parent,
+        "isCreatedByUser": is_user,
+        "text": "",
+        "content": [text(part) if isinstance(part, str) else part for part in content],
+    }
+
+
+def libre_chat(*messages: dict) -> dict:
+    return {"x.json": {"conversationId": "c", "endpoint": "agents", "messages": [*messages]}}
+
+
+LIBRE_HI = libre("1", "0", True, "Hi")
+FUNCTION = {"type": "function", "id": "c1", "function": {
+    "name": "bash", "arguments": '{"command": "ls"}', "output": "a.py"}}  # fmt: skip
+INTERPRETER = {"type": "code_interpreter", "id": "c2", "code_interpreter": {
+    "input": "1 + 1", "outputs": [{"type": "logs", "logs": "2"}]}}  # fmt: skip
+SEARCH = {"type": "file_search", "id": "c3", "file_search": {}}
+
+test_chats_of_librechat_in_2026 = variations(
+    Variation("calls of assistants", libre_chat(LIBRE_HI, libre("2", "1", False, *(
+        {"type": "tool_call", "tool_call": call} for call in (FUNCTION, INTERPRETER, SEARCH)),
+        "A.")), ONE, calls=["ls", "1 + 1", ""], results=["a.py", "2"]),
+    Variation("another agent goes on", libre_chat(LIBRE_HI, libre("2", "1", False, {
+        "type": "agent_update", "agent_update": {"agentId": "a", "runId": "r", "index": 1}},
+        "A.")), ONE),
+    Variation("an error after a part of the reply", libre_chat(LIBRE_HI, libre(
+        "2", "1", False, "A.", {"type": "error", "error": "429", "text": "price"})), ONE),
+    Variation("a summary of the dialog so far", libre_chat(
+        LIBRE_HI, libre("2", "1", False, "A."), libre("3", "2", True, "More?"),
+        libre("4", "3", False, {"type": "summary", "content": [text("So far.")], "tokenCount": 9},
+              "B.")), TWO, seen=[]),
+)  # fmt: skip
+
+
+# Inspect in summer 2026: large samples in several files
+
+
+def inspect_archive(path: Path, refs: list[Any], first: int = 2, shell: bool = True) -> Path:
+    messages = [{**HI, "source": "input"}, {"role": "system", "content": "unused"},
+                {**A, "content": "attachment://1"}]  # fmt: skip
+    folder = "samples/1_epoch_1"
+    sample = {"id": 1, "epoch": 1, "input": "Hi", "target": "", "message_refs": refs}
+    files = {
+        "header.json": {"version": 2, "status": "success", "eval": {"task": "x"}},
+        f"{folder}/skeleton.json": {}, f"{folder}/events/0.json": [], f"{folder}/calls/0.json": [],
+        f"{folder}/messages/{first}.json": messages[first:],
+        f"{folder}/messages/0.json": messages[:first],
+        f"{folder}/attachments/0.json": ["unused", "A."],
+    }  # fmt: skip
+    if shell:
+        files[f"{folder}/sample.json"] = sample
+    with zipfile.ZipFile(path, "w") as file:
+        for name, value in files.items():
+            file.writestr(name, json.dumps(value))
+    return path
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_sample_of_inspect_in_several_files_is_a_dialog(first, tmp_path):
+    path = inspect_archive(tmp_path / "log.eval", [[0, 1], [2, 3]], first)
+    logs = read_logs([path])
+    turns = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert turns == ONE and not logs.problems and logs.formats == {"inspect": 1}
+
+
+@pytest.mark.parametrize("bounds", [[2, 9], [0], "x", None, [1, 1]])
+def test_messages_that_a_sample_in_several_files_lacks_are_named(bounds, tmp_path):
+    path = inspect_archive(tmp_path / "log.eval", [[0, 1], bounds, [2, 3]])
+    (problem,) = read_logs([path]).problems
+    assert "are not in its files" in problem
+
+
+def test_a_sample_in_several_files_without_the_one_that_describes_it_is_named(tmp_path):
+    path = inspect_archive(tmp_path / "log.eval", [], shell=False)
+    (file,) = read_transcripts(path)
+    assert not file.transcripts and "sample.json is missing" in file.unread[0]

@@ -20,11 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, shortened
 from holdfast.files import MAX_UNPACKED_BYTES, check_unpacked_size, unpack_zstandard
 from holdfast.transcripts.finding import is_json_log, is_unread_in_archives
+from holdfast.transcripts.json_fields import list_or_empty
 from holdfast.transcripts.parsing import load_json, parse
 from holdfast.transcripts.reader import Located, Unread
+from holdfast.validation.json_values import fields_of
 
 # by its suffix, how a compressed member of an archive is opened
 _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
@@ -43,21 +45,74 @@ _DAMAGED = (
 def read_eval(path: Path) -> Iterator[Located | Unread]:
     """Reads the header and the samples of an `.eval` file."""
     with _open_zip(path) as (file, archive):
+
+        def load(member: zipfile.ZipInfo) -> Located | Unread:
+            source = f"{path}, {member.filename}"
+            return load_json(source, _unpack(path, file, archive, member))
+
         # the header is missing while the evaluation runs
         headers = [m for m in archive.infolist() if m.filename == "header.json"]
         samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
-        parts = [member for member in samples if member.filename.count("/") > 1]
         if not samples:
             yield Unread(f"{path} has no samples, as a log of Inspect's has")
-        if parts:
-            yield Unread(
-                f"{path} keeps its samples in parts (such as {parts[0].filename}), which is not"
-                " read; convert it with `inspect log convert --to json`"
-            )
+        folders: dict[str, list[zipfile.ZipInfo]] = {}  # of samples in several files
+        for member in samples:
+            if member.filename.count("/") > 1:
+                folders.setdefault("/".join(member.filename.split("/")[:2]), []).append(member)
         for member in (*headers, *samples):
-            if member not in parts:
-                content = _unpack(path, file, archive, member)
-                yield load_json(f"{path}, {member.filename}", content)
+            if member.filename.count("/") < 2:
+                yield load(member)
+        for folder, members in folders.items():
+            yield from _sample_in_files(f"{path}, {folder}", folder, members, load)
+
+
+def _sample_in_files(
+    source: str,
+    folder: str,
+    members: Iterable[zipfile.ZipInfo],
+    load: Callable[[zipfile.ZipInfo], Located | Unread],
+) -> Iterator[Located | Unread]:
+    """Puts together a large sample, whose messages and attachments are in files of their own.
+
+    The names of these files are numbers, by which they are in order:
+
+        samples/1_epoch_1/sample.json, samples/1_epoch_1/messages/0.json, .../messages/1000.json
+
+    Args:
+        load: parses a file of the archive.
+    """
+    values: dict[str, list[Any]] = {"": [], "messages": [], "attachments": []}
+    for member in sorted(members, key=_number_of):
+        kind, _, name = member.filename.removeprefix(f"{folder}/").rpartition("/")
+        is_part = kind in ("messages", "attachments") and name.removesuffix(".json").isdecimal()
+        if not (is_part or name == "sample.json"):
+            continue
+        part = load(member)
+        if isinstance(part, Unread):
+            yield part
+        elif is_part:
+            values[kind] += list_or_empty(part.value)
+        else:
+            values[""].append(part.value)
+    if not values[""]:
+        yield Unread(f"{source} is a sample in parts, of which sample.json is missing")
+        return
+    sample = fields_of(values[""][0])
+    messages: list[Any] = []
+    for bounds in list_or_empty(sample.get("message_refs")):
+        match bounds:
+            case [int(start), int(end)] if 0 <= start < end <= len(values["messages"]):
+                messages += values["messages"][start:end]
+            case _:
+                yield Unread(f"{source}: its messages {shortened(bounds)} are not in its files")
+    attachments = {str(number): text for number, text in enumerate(values["attachments"])}
+    yield Located(source, {**sample, "messages": messages, "attachments": attachments})
+
+
+def _number_of(member: zipfile.ZipInfo) -> int:
+    """Returns the number that is the name of a file; -1 for another name."""
+    name = member.filename.rpartition("/")[2].removesuffix(".json")
+    return int(name) if name.isdecimal() else -1
 
 
 class _Member(NamedTuple):

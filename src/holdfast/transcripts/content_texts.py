@@ -21,6 +21,7 @@ HIDDEN_TYPES = (
     "think",
     "tool_reference",  # to a tool that a search for tools found
     *("flag", "token_budget"),  # of Claude.ai
+    "agent_update",  # of LibreChat, where another agent goes on
     "step-start",  # of Vercel's AI SDK
     # items of the Responses API about the dialog itself, and about tools that its server runs
     "item_reference",

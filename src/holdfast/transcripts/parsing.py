@@ -185,10 +185,10 @@ def _record_written_again(line: str) -> Any:
     stopped while it wrote, and wrote the record or the next one again; None if there is none.
     """
     first = _FIRST_FIELD.match(line)
-    start = line.rfind(first[0], 1) if first is not None else -1
-    if start < 0:
-        return None
-    try:
-        return json.loads(line[start:])
-    except (ValueError, RecursionError):
-        return None
+    start = line.find(first[0], 1) if first is not None else -1
+    while first is not None and start > 0:
+        try:
+            return json.loads(line[start:])
+        except (ValueError, RecursionError):  # an object within the record
+            start = line.find(first[0], start + 1)
+    return None

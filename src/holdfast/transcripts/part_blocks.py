@@ -146,7 +146,7 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     match part.get("type"):
         case "tool_call":
             nested = part.get("tool_call")  # LibreChat
-            call = nested if isinstance(nested, Mapping) else part
+            call = _call_of_assistant(nested) if isinstance(nested, Mapping) else part
             blocks: list[ContentBlock] = [read_call(call)]
             if "output" in call:
                 blocks.append(ToolResult(_text_or_json(call["output"]), id_of(call)))
@@ -167,6 +167,25 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[ContentBlock] | None:
         case "text" if "text" not in part and isinstance(part.get("content"), str):
             return [TextBlock(part["content"])]
     return None
+
+
+def _call_of_assistant(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a call with its name and output; those of OpenAI's Assistants are in an object that
+    is named by the call's type, as LibreChat writes them too.
+
+        {"type": "code_interpreter", "code_interpreter": {"input": "1 + 1", "outputs": [...]}}
+    """
+    kind = call.get("type")
+    if call.get("name") is not None or not isinstance(kind, str):
+        return call
+    details = fields_of(call.get(kind))
+    arguments = first_of(details, "arguments", "input", default={})
+    unwrapped = {"name": details.get("name", kind), "id": id_of(call), "arguments": arguments}
+    outputs = first_of(details, "output", "outputs")
+    if isinstance(outputs, list):
+        texts = [at(output, "logs") for output in outputs]
+        outputs = "\n".join(text for text in texts if isinstance(text, str))
+    return unwrapped if outputs is None else {**unwrapped, "output": outputs}
 
 
 def _without_type(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,6 +246,8 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[ContentBlock] | None:
         return [read_call(part)]
     if kind == "compaction" and isinstance(part.get("content"), str):
         return [SummaryBlock(part["content"])]
+    if kind == "summary":  # of LibreChat
+        return [SummaryBlock(text_of(part.get("content", part.get("text"))))]
     if isinstance(kind, str) and kind.endswith("tool_result"):  # also of the provider's own tools
         content = part.get("content")
         if isinstance(content, Mapping):

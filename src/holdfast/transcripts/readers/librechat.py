@@ -16,6 +16,7 @@ from holdfast.transcripts.exports import Export, export_reader, parent_ids
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, first_message, has_messages
 from holdfast.transcripts.transcript import Event, EventKind, Malformed
+from holdfast.validation.json_values import text_or_empty
 
 _THINKING = re.compile(r":::thinking\n.*?\n:::\s*", re.DOTALL)  # in versions without content parts
 
@@ -44,7 +45,20 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
         return [Event(EventKind.ERROR, text_of(content))]
     if isinstance(content, str) and role == "assistant":
         content = _THINKING.sub("", content)
-    return read_message({"role": role, "content": content, "files": message.get("files")})
+    errors: list[Event] = []
+    if isinstance(content, list):
+        parts = [part for part in content if at(part, "type") == "error"]
+        errors = [Event(EventKind.ERROR, _text_of_error(part)) for part in parts]
+        content = [part for part in content if at(part, "type") != "error"]
+        if errors and not content:
+            return errors
+    reply = read_message({"role": role, "content": content, "files": message.get("files")})
+    return [*reply, *errors]
+
+
+def _text_of_error(part: Mapping[str, Any]) -> str:
+    """Returns the text of an error that ended a reply, which is a part of its content."""
+    return text_or_empty(part.get("error")) or text_of([{**part, "type": "text"}])
 
 
 FORMAT = Format("librechat", _recognises, export_reader(_export, _events))

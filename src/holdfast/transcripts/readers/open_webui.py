@@ -53,6 +53,13 @@ def _export(value: Mapping[str, Any]) -> Export:
 
 
 def _events(message: Mapping[str, Any]) -> list[Event]:
+    """Reads a message, and the summary of what came before it, which later contexts begin with."""
+    summary = message.get("contextSummary") or message.get("context_summary")
+    summaries = [Event(EventKind.COMPACTION, text_of(summary))] if summary else []
+    return [*summaries, *_message_events(message)]
+
+
+def _message_events(message: Mapping[str, Any]) -> list[Event]:
     """Reads a message; for a reply, first its calls with their results, and then its words."""
     content = message.get("content") or ""
     if message.get("role") != "assistant" or not isinstance(content, str):

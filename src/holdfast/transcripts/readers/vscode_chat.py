@@ -29,6 +29,7 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     branched_transcript,
+    linear_transcript,
     message_events,
     sequential_parents,
 )
@@ -36,6 +37,11 @@ from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2, 3)  # the known versions of a session
 _CANCELLED = 2  # a state of a response
+# fields of a request that the program made, such as the news that a command has ended
+_BY_PROGRAM = (
+    *("isSystemInitiated", "requestSource"),
+    *("hiddenFromTranscript", "requestHiddenFromTranscript"),
+)
 
 
 def _recognises(value: Any) -> bool:
@@ -75,12 +81,14 @@ def _transcript(source: str, session: Any) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     taken_back: list[str] = []
     unknown_kinds: set[str] = set()
+    subagents: list[list[Event]] = []
     try:
         for number, request in enumerate(optional_list(require_field(session, "requests"))):
             try:
                 response = read_response(require_object(request))
                 nodes[str(number)] = _events(request, response)
                 unknown_kinds |= response.unknown_kinds
+                subagents += response.subagents.values()
             except Malformed as error:
                 raise Malformed(f"request {number + 1}: {error}") from error
             if request.get("isHidden") is True or request.get("shouldBeRemovedOnSend"):
@@ -97,14 +105,19 @@ def _transcript(source: str, session: Any) -> Iterator[Transcript | Unread]:
     active = [name for name in nodes if name not in taken_back]
     parents = sequential_parents(nodes) | sequential_parents(active)
     yield branched_transcript(source, nodes, parents, active)
+    for number, events in enumerate(subagents, start=1):
+        dialog = linear_transcript(f"{source}, subagent {number}", events)
+        yield replace(dialog, is_of_subagent=True)
 
 
 def _events(request: Mapping[str, Any], response: ShownResponse) -> list[Event]:
     """Returns the events of a request: the user's message, the response, and how it ended."""
     message = require_field(request, "message")
-    text = message if isinstance(message, str) else require_field(message, "text")
+    text = str(message if isinstance(message, str) else require_field(message, "text"))
+    by_user = message_events("user", text, unread=tuple(_attached_images(request)))
+    is_by_program = any(request.get(name) for name in _BY_PROGRAM)
     return [
-        *message_events("user", str(text), unread=tuple(_attached_images(request))),
+        *([Event(EventKind.REMINDER, text)] if is_by_program else by_user),
         *_reply(request, response),
         *_summaries(at(request, "result", "metadata")),
         *_ending(request),

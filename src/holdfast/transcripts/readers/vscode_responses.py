@@ -7,7 +7,7 @@ For example:
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,11 +25,12 @@ _FOR_DISPLAY = (
     *("thinking", "codeblockUri", "undoStop", "command", "confirmation", "warning", "extensions"),
     *("progressMessage", "progressTask", "progressTaskSerialized", "prepareToolInvocation"),
     *("mcpServersStarting", "elicitation", "elicitationSerialized", "pullRequest", "treeData"),
-    *("multiDiffData", "questionCarousel", "hook", "clearToPreviousToolInvocation", "treeData"),
-    *("disabledClaudeHooks", "mcpAuthenticationRequired", "externalEdit", "references"),
+    *("multiDiffData", "questionCarousel", "hook", "clearToPreviousToolInvocation", "references"),
+    *("disabledClaudeHooks", "mcpAuthenticationRequired", "mcpServersStartingSlow"),
     *("planReview", "autoModeResolution", "systemNotification", "info", "externalToolInvocation"),
+    *("voiceProgress", "externalToolInvocationUpdate"),
 )
-_EDITS = ("textEditGroup", "notebookEditGroup", "workspaceEdit")
+_EDITS = ("textEditGroup", "notebookEditGroup", "workspaceEdit", "externalEdit")
 
 
 class ShownResponse(NamedTuple):
@@ -39,11 +40,13 @@ class ShownResponse(NamedTuple):
         texts: its texts, split where a call or an edit is between them.
         calls: its calls with their results, and its edits.
         unknown_kinds: the kinds of its parts that are not known.
+        subagents: the dialog of each subagent that it started, by the id of the call.
     """
 
     texts: list[str]
     calls: list[Event]
     unknown_kinds: set[str]
+    subagents: dict[str, list[Event]]
 
 
 def read_response(request: Mapping[str, Any]) -> ShownResponse:
@@ -51,19 +54,36 @@ def read_response(request: Mapping[str, Any]) -> ShownResponse:
     texts = [""]
     calls: list[Event] = []
     unknown_kinds: set[str] = set()
-    for part in optional_list(request.get("response")):
+    of_subagents: dict[str, list[Event]] = {}
+    parts = optional_list(request.get("response"))
+    for part in parts:
         kind = at(part, "kind")
-        if kind == "toolInvocationSerialized":
-            calls += _read_displayed_call(part)
-            texts.append("")
-        elif kind in _EDITS:
-            calls += message_events("assistant", "", _edits(part))
+        if kind == "toolInvocationSerialized" or kind in _EDITS:
+            is_call = kind == "toolInvocationSerialized"
+            events = _read_displayed_call(part) if is_call else _edit_events(part, parts)
+            if subagent := at(part, "subAgentInvocationId"):
+                of_subagents.setdefault(str(subagent), []).extend(events)
+                continue
+            calls += events
             texts.append("")
         elif (text := _text_of(part)) is not None:
             texts[-1] += text
         elif kind not in _FOR_DISPLAY:
             unknown_kinds.add(shortened(kind))
-    return ShownResponse([text.strip() for text in texts if text.strip()], calls, unknown_kinds)
+    said = [text.strip() for text in texts if text.strip()]
+    subagents = {name: _dialog_of(name, events, parts) for name, events in of_subagents.items()}
+    return ShownResponse(said, calls, unknown_kinds, subagents)
+
+
+def _dialog_of(subagent: str, events: list[Event], parts: Sequence[Any]) -> list[Event]:
+    """Returns the dialog of a subagent: what it was asked, its calls, and what it answered."""
+    started_by = next((part for part in parts if at(part, "toolCallId") == subagent), None)
+    details = at(started_by, "toolSpecificData")
+    return [
+        *message_events("user", str(at(details, "prompt") or "")),
+        *events,
+        *message_events("assistant", str(at(details, "result") or "")),
+    ]
 
 
 def _text_of(part: Any) -> str | None:
@@ -100,10 +120,10 @@ def read_rounds(
         events += message_events("assistant", "", calls) if calls else []
         for call in calls:
             if call.id in results or call.id in refused:
-                text = _result_text(results.get(call.id))
+                text, unread = _read_result(results.get(call.id))
                 is_refusal = text.startswith(_REFUSED) or call.id in refused
-                result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
-                events.append(result)
+                result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, unread=unread)
+                events.append(replace(result, is_refusal=is_refusal))
     return events
 
 
@@ -115,41 +135,100 @@ def _as_run(call: ToolCall, shown: ToolCall | None) -> ToolCall:
     return replace(call, arguments={**call.arguments, "command": command})
 
 
-def _result_text(result: Any) -> str:
-    """Joins the texts in a tool's result; parts of other types are written as JSON."""
-    values = [at(part, "value") for part in list_or_empty(at(result, "content"))]
-    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
-    return "\n".join(texts)
+def _read_result(result: Any) -> tuple[str, tuple[str, ...]]:
+    """Returns the texts in a tool's result, joined, and the types of its parts without text."""
+    texts: list[str] = []
+    unread: list[str] = []
+    for part in list_or_empty(at(result, "content")):
+        value = at(part, "value")
+        if isinstance(value, str):
+            texts.append(value)
+        elif (node := at(value, "node")) is not None:
+            texts.append("".join(_texts_in(node)).strip("\n"))
+        elif value is not None:
+            texts.append(json.dumps(value))
+        else:
+            unread.append(str(at(part, "mimeType") or "file"))
+    return "\n".join(texts), tuple(unread)
+
+
+def _texts_in(node: Any) -> Iterator[str]:
+    """Yields the texts in a tree of a prompt, where an element has others as its children."""
+    text = at(node, "text")
+    if isinstance(text, str):
+        yield "\n" + text if at(node, "lineBreakBefore") else text
+    for child in list_or_empty(at(node, "children")):
+        yield from _texts_in(child)
 
 
 def _read_displayed_call(part: Mapping[str, Any]) -> list[Event]:
-    """Reads a call as VS Code displays it: a command, or the input of a server's tool."""
+    """Reads a call as VS Code displays it, with its result if that is displayed."""
+    identity = str(part.get("toolCallId") or "")
+    arguments = _displayed_arguments(part)
+    call = read_call({"name": part.get("toolId") or "", "arguments": arguments, "id": identity})
+    confirmation = part.get("isConfirmed")  # a flag, or an object with its kind
+    is_refusal = confirmation is False or at(confirmation, "type") in _NOT_CONFIRMED
+    result, unread = _displayed_result(part)
+    if result is None and part.get("isComplete"):  # a flag, or since 1.132 an object
+        result = ""
+    return [
+        replace(event, unread=unread) if event.kind is EventKind.TOOL_RESULT else event
+        for event in call_events(call, result, is_refusal)
+    ]
+
+
+def _displayed_arguments(part: Mapping[str, Any]) -> Any:
+    """Returns what a displayed call was given: a command, a subagent's task, or another input."""
     details = fields_of(part.get("toolSpecificData"))
     command = details.get("commandLine", details.get("command"))
     if isinstance(command, Mapping):
         edited_command = command.get("userEdited") or command.get("toolEdited")
         command = edited_command or command.get("original")
-    result_details = fields_of(part.get("resultDetails"))
-    arguments: Any = {"command": command}
-    if not isinstance(command, str):
-        arguments = first_of(details, "rawInput", default=result_details.get("input"))
-    identity = str(part.get("toolCallId") or "")
-    call = read_call({"name": part.get("toolId") or "", "arguments": arguments, "id": identity})
-    confirmation = part.get("isConfirmed")  # a flag, or an object with its kind
-    is_refusal = confirmation is False or at(confirmation, "type") in _NOT_CONFIRMED
-    output = result_details.get("output")
-    if isinstance(output, list):
-        texts = [at(item, "value") for item in output]
-        result = "\n".join(text for text in texts if isinstance(text, str))
-        return call_events(call, result, is_refusal)
-    is_complete = bool(part.get("isComplete"))  # a flag, or since 1.132 an object
-    return call_events(call, "" if is_complete else None, is_refusal)
+    if isinstance(command, str):
+        return {"command": command}
+    if details.get("kind") == "subagent":
+        fields = ("agentName", "description", "prompt")
+        return {name: details[name] for name in fields if details.get(name)}
+    return first_of(details, "rawInput", "input", default=at(part.get("resultDetails"), "input"))
+
+
+def _displayed_result(part: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """Returns the text of a displayed result, None if there is none, and what is no text in it."""
+    details = fields_of(part.get("toolSpecificData"))
+    output = at(part, "resultDetails", "output")
+    text = first_of(
+        details, "output", "result", default=at(details, "terminalCommandOutput", "text")
+    )
+    error = part.get("resultError")
+    texts = [value for value in (text, output, error) if isinstance(value, str)]
+    unread: list[str] = []
+    for item in output if isinstance(output, list) else [output] if output else []:
+        if isinstance(value := at(item, "value"), str) and at(item, "isText") is not False:
+            texts.append(value)
+        elif isinstance(item, Mapping):
+            unread.append(str(item.get("mimeType") or item.get("type") or "file"))
+    return "\n".join(texts) if texts or unread else None, tuple(unread)
+
+
+def _edit_events(part: Mapping[str, Any], parts: Sequence[Any]) -> list[Event]:
+    """Reads edits of files, unless the call that made them is displayed with its arguments."""
+    identity = part.get("undoStopId") if part.get("kind") == "externalEdit" else None
+    made_by = next(
+        (call for call in parts if identity and at(call, "toolCallId") == identity), None
+    )
+    if made_by is not None and _displayed_arguments(made_by):
+        return []
+    return message_events("assistant", "", _edits(part))
 
 
 def _edits(part: Mapping[str, Any]) -> list[ToolCall]:
     """Reads edits of files that the response made itself, without a tool of the model's."""
     edits = optional_list(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
-    paths = [_path_of(at(edit, "uri") or at(edit, "newResource")) for edit in edits]
+    paths = [
+        _path_of(at(edit, name))
+        for edit in edits
+        for name in ("uri", "newResource", "oldResource", "originalUri")
+    ]
     return [ToolCall("edit", {"path": path}) for path in paths if path]
 
 
