@@ -164,7 +164,7 @@ def variants(model, rows: int, prompt: int) -> dict[str, Variant]:
 
 
 def pastalib_variant(model, rows: int, prompt: int) -> Variant:
-    """The package pastalib on the same heads as `pasta_on_some_heads`, with a text of one letter per
+    """The package pastalib on the heads of `pasta_on_some_heads`, with a text of one letter per
     token.
     """
     heads_by_layer: dict[int, list[int]] = {}
