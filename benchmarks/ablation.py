@@ -1,8 +1,8 @@
-"""Measures whether drift is caused by training on users who never write in a style, with two models
-that are trained further in the same way except for that.
+"""Measures whether drift is caused by training on users who never write in a style.
 
-Both start from the default model, are trained for another 800 steps of the second stage (about 5
-minutes each on 2 idle cores), and then run the same self-chats.
+Two models are trained further in the same way, except that in one training set users never write in
+a style. Both start from the default model, are trained for another 800 steps of the second stage
+(about 5 minutes each on 2 idle cores), and then run the same self-chats.
 
     python benchmarks/ablation.py --self-dialogue FILE --out benchmarks/results/ablation.json
 """
@@ -25,25 +25,15 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import paired_difference
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 
-MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}
+MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}  # options of train.py
 
 
-def trained(folder: Path, options: tuple[str, ...], steps: int, corpus: Path):
+def train_further(folder: Path, options: tuple[str, ...], steps: int, corpus: Path):
     """The default model, trained further; reuses a model that an earlier call trained."""
     if not (folder / "finished").exists():
         command = [
-            sys.executable,
-            ROOT / "training/train.py",
-            "--init",
-            DEFAULT_FOLDER,
-            "--first",
-            "1",
-            "--steps",
-            str(steps),
-            "--self-dialogue",
-            corpus,
-            "--out",
-            folder,
+            *(sys.executable, ROOT / "training/train.py", "--init", DEFAULT_FOLDER),
+            *("--first", 1, "--steps", steps, "--self-dialogue", corpus, "--out", folder),
             *options,
         ]
         subprocess.run([str(part) for part in command], check=True)
@@ -78,7 +68,7 @@ def main() -> None:
     fingerprints = {}
     for name, options in MODELS.items():
         folder = arguments.runs / f"model-{name}"
-        model = trained(folder, options, arguments.steps, arguments.self_dialogue)
+        model = train_further(folder, options, arguments.steps, arguments.self_dialogue)
         fingerprints[name] = model.fingerprint
         series = read_series(drift.run(model, suite, arguments.runs / name, settings))[0]
         result["models"][name] = summary(series)

@@ -98,15 +98,15 @@ def build(shape: str, dtype: torch.dtype) -> LlamaForCausalLM:
         return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
 
 
-def ten_percent(model: LlamaForCausalLM) -> Pasta:
+def pasta_on_some_heads(model: LlamaForCausalLM) -> Pasta:
     """PASTA on a tenth of the heads, drawn once."""
     layers = model.config.num_hidden_layers
-    width = model.config.num_attention_heads
-    heads = [(layer, head) for layer in range(layers) for head in range(width)]
+    heads_per_layer = model.config.num_attention_heads
+    heads = [(layer, head) for layer in range(layers) for head in range(heads_per_layer)]
     return Pasta(0.01, frozenset(random.Random(0).sample(heads, len(heads) // 10)))
 
 
-def clock() -> float:
+def seconds_now() -> float:
     """Returns the time in seconds, after waiting for the device to finish."""
     if DEVICE.type == "cuda":
         torch.cuda.synchronize()
@@ -150,7 +150,7 @@ def variants(model, rows: int, prompt: int) -> dict[str, Variant]:
         "plain": Variant("sdpa", nullcontext),
         "unsteered": Variant(IMPLEMENTATION, nullcontext),
         "split-softmax": steered(SplitSoftmax(EXPONENT)),
-        "pasta, 10% of heads": steered(ten_percent(model)),
+        "pasta, 10% of heads": steered(pasta_on_some_heads(model)),
         "boost": steered(Boost(4)),
         "trace": steered(trace=True),
         "eager formula": Variant("eager formula", nullcontext),
@@ -164,9 +164,11 @@ def variants(model, rows: int, prompt: int) -> dict[str, Variant]:
 
 
 def pastalib_variant(model, rows: int, prompt: int) -> Variant:
-    """The package pastalib on the heads of `ten_percent`, with a text of one letter per token."""
+    """The package pastalib on the heads of `pasta_on_some_heads`, with a text of one letter per
+    token.
+    """
     heads_by_layer: dict[int, list[int]] = {}
-    for layer, head in sorted(ten_percent(model).heads):
+    for layer, head in sorted(pasta_on_some_heads(model).heads):
         heads_by_layer.setdefault(layer, []).append(head)
     pasta = pastalib.PASTA(model, None, heads_by_layer, alpha=0.01)
     text = "".join("b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt))
@@ -189,14 +191,14 @@ def decode(model, rows: int, context: int, repetitions: int) -> dict[str, list[f
     there, plans a kernel for every new number of keys.
     """
     model.set_attn_implementation("sdpa")
-    size = model.config.head_dim
-    groups = model.config.num_key_value_heads
+    head_size = model.config.head_dim
+    key_heads = model.config.num_key_value_heads
     by_name = variants(model, rows, context)
     if DEVICE.type == "cuda":
         del by_name["unsteered"]  # it would find what "plain" has planned
     torch.manual_seed(1)
     stored = [
-        torch.randn(2, rows, groups, context + 512, size, device=DEVICE, dtype=model.dtype)
+        torch.randn(2, rows, key_heads, context + 512, head_size, device=DEVICE, dtype=model.dtype)
         for _ in range(model.config.num_hidden_layers)
     ]
     seconds: dict[str, list[float]] = {name: [] for name in by_name}
@@ -209,12 +211,12 @@ def decode(model, rows: int, context: int, repetitions: int) -> dict[str, list[f
             model.set_attn_implementation(variant.implementation)
             grown = DECODE_BURST * (repetition + 1) if DEVICE.type == "cuda" else 0
             cache = PreallocatedCache(stored, context + grown)
-            started = clock()
+            started = seconds_now()
             for _ in range(DECODE_BURST):
                 with variant.steer():
                     model(input_ids=token, past_key_values=cache, use_cache=True, logits_to_keep=1)
             if repetition >= 0:  # the first one warms up
-                seconds[name].append((clock() - started) / DECODE_BURST)
+                seconds[name].append((seconds_now() - started) / DECODE_BURST)
     return seconds
 
 
@@ -256,9 +258,9 @@ def prefill(model, length: int, repetitions: int) -> dict[str, list[float]] | No
     ids = torch.randint(3, 32000, (1, length), generator=torch.Generator().manual_seed(2))
     ids = ids.to(DEVICE)
     model.set_attn_implementation("sdpa")
-    started = clock()
+    started = seconds_now()
     model(input_ids=ids, use_cache=True, logits_to_keep=1)
-    if clock() - started > MAX_PASS_SECONDS:
+    if seconds_now() - started > MAX_PASS_SECONDS:
         return None
     for repetition in range(-1, repetitions):
         for name in random.sample(list(by_name), len(by_name)):
@@ -266,11 +268,11 @@ def prefill(model, length: int, repetitions: int) -> dict[str, list[float]] | No
             if variant.is_slow and repetition > EAGER_REPETITIONS:
                 continue
             model.set_attn_implementation(variant.implementation)
-            started = clock()
+            started = seconds_now()
             with variant.steer():
                 model(input_ids=ids, use_cache=True, logits_to_keep=1)
             if repetition >= 0:  # the first one warms up
-                seconds[name].append(clock() - started)
+                seconds[name].append(seconds_now() - started)
     return seconds
 
 
@@ -298,43 +300,6 @@ def run_once(model, name: str, length: int) -> None:
     ids = torch.ones(1, length, dtype=torch.long, device=DEVICE)
     with variant.steer():
         model(input_ids=ids, use_cache=True, logits_to_keep=1)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--shape", choices=SHAPES, default="130m")
-    parser.add_argument("--repetitions", type=int, default=60)
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
-    parser.add_argument("--only", choices=["decode", "prefill", "memory"])
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--peak", help=argparse.SUPPRESS)
-    parser.add_argument("--length", type=int, default=4096, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    AttentionInterface.register("eager formula", eager_formula)
-    AttentionMaskInterface.register("eager formula", sdpa_mask)
-    if arguments.peak:
-        model = build(arguments.shape, getattr(torch, arguments.dtypes[0]))
-        run_once(model, arguments.peak, arguments.length)
-        # getrusage would report the parent process's peak
-        print(memory("VmHWM"))
-        return
-    result = {
-        "benchmark": "attention",
-        "threads": arguments.threads,
-        "measured_on": measured_on(),
-        "shape": "Llama, {num_hidden_layers} layers, {num_attention_heads} heads,"
-        " {num_key_value_heads} key-value heads, width {hidden_size}".format(
-            **SHAPES[arguments.shape]
-        ),
-        "span": 150,
-        "rows": [],
-    }
-    for row in measure(arguments):
-        result["rows"].append(row)
-        if arguments.out:
-            write_json(result, arguments.out)
 
 
 def measure(arguments: argparse.Namespace) -> Iterator[dict]:
@@ -382,6 +347,43 @@ def memory_row(model, dtype: str, shape: str) -> dict:
     rounded = {name: round(ratio, 3) for name, ratio in row["ratios"].items()}
     print(row["work"], rounded, flush=True)
     return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--shape", choices=SHAPES, default="130m")
+    parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--only", choices=["decode", "prefill", "memory"])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--peak", help=argparse.SUPPRESS)
+    parser.add_argument("--length", type=int, default=4096, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    AttentionInterface.register("eager formula", eager_formula)
+    AttentionMaskInterface.register("eager formula", sdpa_mask)
+    if arguments.peak:
+        model = build(arguments.shape, getattr(torch, arguments.dtypes[0]))
+        run_once(model, arguments.peak, arguments.length)
+        # getrusage would report the parent process's peak
+        print(memory("VmHWM"))
+        return
+    record = {
+        "benchmark": "attention",
+        "threads": arguments.threads,
+        "measured_on": measured_on(),
+        "shape": "Llama, {num_hidden_layers} layers, {num_attention_heads} heads,"
+        " {num_key_value_heads} key-value heads, width {hidden_size}".format(
+            **SHAPES[arguments.shape]
+        ),
+        "span": SPAN.stop - SPAN.start,
+        "rows": [],
+    }
+    for row in measure(arguments):
+        record["rows"].append(row)
+        if arguments.out:
+            write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python benchmarks/checking.py --out benchmarks/results/checking.json
 
 Scores are 0 or 1, drawn independently for every round of every conversation. The hardest cases are
-those at the threshold: every round exactly there (a prompt that holds), or one round just below it
-and all others perfect (a prompt that does not).
+those at the bar: every round exactly there (a prompt that holds), or one round just below it and
+all others perfect (a prompt that does not).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from stamp import measured_on, write_json
 
 from holdfast.analysis.sequential import holds, is_below
 
-BAR = 0.9
-ERROR = 0.05
+BAR = 0.9  # the mean score that every round has to reach
+ERROR = 0.05  # probability of a wrong verdict
 ROUNDS = 8
-BUDGET = 200
-CHECKS = 4000
+BUDGET = 200  # conversations at most
+CHECKS = 4000  # simulated for each of the worst cases
 SEED = 0
 BLOCK = 100  # checks that are simulated at once
 MEANS = (1.0, 0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5, 0.2, 0.0)

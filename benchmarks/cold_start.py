@@ -1,14 +1,15 @@
 """Measures how often the server's first reply at temperature 0 differs from later ones.
 
-The first request computes its whole prompt; when it is asked again, all but its last token is
-known. Passes of different shapes round differently, which below float32 can change a token. So the
-server gives the last token of every prompt a pass of its own. Each chat is asked in a session of
-its own:
+The first request computes its whole prompt; when the chat is asked again, the keys and values of
+all but its last token are cached. Passes of different shapes round differently, which below float32
+can change a token. So the server gives the last token of every prompt a separate pass. In a session
+that keeps its cache, as the server does,
 
-- "again": twice; the second reply against the first
-- "behind": after another chat with the same system prompt, whose keys it shares; against the first
+- each chat is asked twice, and the second reply is compared with the first;
+- each chat is asked after another one with the same system prompt, whose keys it shares, and the
+  reply is compared with the one that it got as the first chat of a session.
 
-both with the whole prompt in one pass ("whole", as it was) and with the split.
+Both are done with the split prompt, and with the whole prompt in one pass.
 
     python benchmarks/cold_start.py --model smollm2 --out benchmarks/results/cold_start_smollm2.json
 """
@@ -40,7 +41,7 @@ QUESTIONS = (
 
 
 class Chat(NamedTuple):
-    """A question that is asked, and another one under the same system prompt."""
+    """A question, and another one that is asked before it under the same system prompt."""
 
     system: str
     question: str
@@ -55,41 +56,45 @@ class TimedReply(NamedTuple):
 
 
 def answer(session: LocalSession, system: str, question: str, methods: str) -> TimedReply:
-    """Answers a question, and times the first token."""
+    """Answers a question in a session, and times the first token."""
     messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
     started = time.perf_counter()
     first_seconds = 0.0
     sampling = Sampling(temperature=0, max_new_tokens=MAX_NEW_TOKENS)
-    row = session.stepped.submit(session.render(Request(messages, methods, sampling)))
-    while not row.done:
+    handle = session.stepped.submit(session.render(Request(messages, methods, sampling)))
+    while not handle.done:
         session.stepped.step()
         first_seconds = first_seconds or time.perf_counter() - started
-    row.require_reply()
-    return TimedReply(tuple(row.token_ids), first_seconds)
+    handle.require_reply()
+    return TimedReply(tuple(handle.token_ids), first_seconds)
 
 
 def measure(model: LocalModel, chats: Sequence[Chat], methods: str, *, split: bool) -> dict:
-    """One row of the record."""
+    """Asks all chats under some methods; returns a row of the record.
+
+    Args:
+        split: whether the last token of a prompt gets a separate pass.
+    """
     model.runner.splits_prompts = split
-    again = 0
-    behind = 0
+    num_changed_again = 0
+    num_changed_after_another = 0
     seconds = []
     for system, question, other_question in chats:
         session = model.session(long_lived=True)
         first = answer(session, system, question, methods)
         second = answer(session, system, question, methods)
-        again += second.token_ids != first.token_ids
+        num_changed_again += second.token_ids != first.token_ids
         seconds.append(first.first_seconds)
         session = model.session(long_lived=True)
         answer(session, system, other_question, methods)
         reply = answer(session, system, question, methods)
-        behind += reply.token_ids != first.token_ids
+        num_changed_after_another += reply.token_ids != first.token_ids
     return {
         "split": split,
         "steering": methods,
         "chats": len(chats),
-        "second_differs_from_first": again,
-        "differs_behind_another_chat": behind,
+        "second_differs_from_first": num_changed_again,
+        "differs_behind_another_chat": num_changed_after_another,
         "first_token_ms": round(1000 * statistics.median(seconds), 1),
     }
 

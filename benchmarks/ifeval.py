@@ -32,11 +32,15 @@ FROM_MODEL = 200
 BY_HAND = 200
 MAX_EXAMPLES = 12  # disagreements in the record
 MAX_SHOWN = 240  # characters of a reply there
-MADE = {"from_model": FROM_MODEL, "by_hand": BY_HAND, "edited": REPLIES - FROM_MODEL - BY_HAND}
+SOURCES = {"from_model": FROM_MODEL, "by_hand": BY_HAND, "edited": REPLIES - FROM_MODEL - BY_HAND}
 LANGUAGE_SEEDS = 5
 RELATIONS = ("at least", "less than")
-# draws the arguments of an instruction, near the limit of what a reply satisfies
+# draws the arguments of an instruction, near the limit of what a reply satisfies: for a reply of 20
+# words, {"num_words": 19, "relation": "at least"}
 Draw = Callable[[str, random.Random], dict[str, Any]]
+
+
+# Arguments of each instruction
 
 
 def near(count: int, rng: random.Random, least: int = 1) -> int:
@@ -51,19 +55,19 @@ def some_word(text: str, rng: random.Random) -> str:
     return rng.choice((word, word, word.upper(), word[: max(1, len(word) // 2)], "lantern"))
 
 
-def keyword(text: str, rng: random.Random) -> dict[str, Any]:
+def draw_keyword_frequency(text: str, rng: random.Random) -> dict[str, Any]:
     word = some_word(text, rng)
     times = len(re.findall(re.escape(word), text, re.IGNORECASE))
     return {"keyword": word, "frequency": near(times, rng), "relation": rng.choice(RELATIONS)}
 
 
-def letter(text: str, rng: random.Random) -> dict[str, Any]:
-    sign = rng.choice(string.ascii_letters)
-    times = near(text.lower().count(sign.lower()), rng)
-    return {"letter": sign, "let_frequency": times, "let_relation": rng.choice(RELATIONS)}
+def draw_letter_frequency(text: str, rng: random.Random) -> dict[str, Any]:
+    letter = rng.choice(string.ascii_letters)
+    times = near(text.lower().count(letter.lower()), rng)
+    return {"letter": letter, "let_frequency": times, "let_relation": rng.choice(RELATIONS)}
 
 
-def nth_paragraph(text: str, rng: random.Random) -> dict[str, Any]:
+def draw_nth_paragraph(text: str, rng: random.Random) -> dict[str, Any]:
     blocks = [block.split() for block in text.split("\n\n")]
     number = rng.randrange(len(blocks))
     word = (blocks[number] or ["the"])[0].strip("'\".,?!").lower() or "the"
@@ -72,79 +76,83 @@ def nth_paragraph(text: str, rng: random.Random) -> dict[str, Any]:
     return {"num_paragraphs": paragraphs, "nth_paragraph": number + 1, "first_word": word}
 
 
-def ending(text: str, rng: random.Random) -> dict[str, Any]:
+def draw_ending(text: str, rng: random.Random) -> dict[str, Any]:
     words = text.strip().split()[-rng.randint(1, 4) :]
     phrase = " ".join(words) or "Any other questions?"
-    return {
-        "end_phrase": rng.choice(
-            (phrase, phrase, phrase.upper(), phrase + "!", phrase[:-1] or phrase)
-        )
-    }
+    phrases = (phrase, phrase, phrase.upper(), phrase + "!", phrase[:-1] or phrase)
+    return {"end_phrase": rng.choice(phrases)}
 
 
-def request(text: str, rng: random.Random) -> dict[str, Any]:
+def draw_language(text: str, rng: random.Random) -> dict[str, Any]:
+    """Mostly the language of the reply, as far as `LANGUAGES` tells, else any language."""
+    of_reply = next((code for code in LANGUAGES if LANGUAGES[code][:20] in text), "en")
+    return {"language": of_reply if rng.random() < 0.7 else rng.choice(list(LANGUAGES))}
+
+
+def draw_sections(text: str, rng: random.Random) -> dict[str, Any]:
+    splitter = rng.choice(("SECTION", "Section"))
+    return {"section_spliter": splitter, "num_sections": near(text.lower().count("section"), rng)}
+
+
+def draw_prompt_to_repeat(text: str, rng: random.Random) -> dict[str, Any]:
     start = text.strip()[: rng.randint(5, 30)].strip() or "What now?"
     return {"prompt_to_repeat": rng.choice((start, start.upper(), start[1:] or start, start + "?"))}
 
 
-def paragraphs(text: str, rng: random.Random) -> dict[str, Any]:
+def draw_paragraphs(text: str, rng: random.Random) -> dict[str, Any]:
     blocks = [block for block in text.split("***") if block.strip()]
     return {"num_paragraphs": near(len(blocks), rng)}
 
 
-def counted(pattern: str, name: str) -> Draw:
-    """Draws arguments with one number, close to how often a pattern occurs."""
+def draws_count(pattern: str, name: str) -> Draw:
+    """Returns a function that draws one number, close to how often a pattern occurs."""
     return lambda text, rng: {name: near(len(re.findall(pattern, text, re.MULTILINE)), rng)}
 
 
-def related(pattern: str, name: str, relation: str = "relation") -> Draw:
-    """Draws arguments as `counted` does, with a relation."""
-    number = counted(pattern, name)
-    return lambda text, rng: {**number(text, rng), relation: rng.choice(RELATIONS)}
+def draws_relation(pattern: str, name: str, relation: str = "relation") -> Draw:
+    """Returns a function that draws such a number, and whether it is a minimum."""
+    draw_count = draws_count(pattern, name)
+    return lambda text, rng: {**draw_count(text, rng), relation: rng.choice(RELATIONS)}
 
 
-def nothing(text: str, rng: random.Random) -> dict[str, Any]:
+def draw_nothing(text: str, rng: random.Random) -> dict[str, Any]:
     return {}
 
 
 ARGUMENTS: dict[str, Draw] = {
-    "keywords:existence": lambda t, rng: {"keywords": [some_word(t, rng) for _ in range(2)]},
-    "keywords:frequency": keyword,
-    "keywords:forbidden_words": lambda t, rng: {"forbidden_words": [some_word(t, rng)]},
-    "keywords:letter_frequency": letter,
-    "language:response_language": lambda t, rng: {
-        "language": next((code for code in LANGUAGES if LANGUAGES[code][:20] in t), "en")
-        if rng.random() < 0.7
-        else rng.choice(list(LANGUAGES))
-    },
-    "length_constraints:number_sentences": related(r"[.?!]+(?:\s|$)", "num_sentences"),
-    "length_constraints:number_paragraphs": paragraphs,
-    "length_constraints:number_words": related(r"\w+", "num_words"),
-    "length_constraints:nth_paragraph_first_word": nth_paragraph,
-    "detectable_content:number_placeholders": counted(r"\[", "num_placeholders"),
-    "detectable_content:postscript": lambda t, rng: {
+    "keywords:existence": lambda text, rng: {"keywords": [some_word(text, rng) for _ in range(2)]},
+    "keywords:frequency": draw_keyword_frequency,
+    "keywords:forbidden_words": lambda text, rng: {"forbidden_words": [some_word(text, rng)]},
+    "keywords:letter_frequency": draw_letter_frequency,
+    "language:response_language": draw_language,
+    "length_constraints:number_sentences": draws_relation(r"[.?!]+(?:\s|$)", "num_sentences"),
+    "length_constraints:number_paragraphs": draw_paragraphs,
+    "length_constraints:number_words": draws_relation(r"\w+", "num_words"),
+    "length_constraints:nth_paragraph_first_word": draw_nth_paragraph,
+    "detectable_content:number_placeholders": draws_count(r"\[", "num_placeholders"),
+    "detectable_content:postscript": lambda text, rng: {
         "postscript_marker": rng.choice(("P.S.", "P.P.S"))
     },
-    "detectable_format:number_bullet_lists": counted(r"^\s*[-*]", "num_bullets"),
-    "detectable_format:constrained_response": nothing,
-    "detectable_format:number_highlighted_sections": counted(r"\*\w", "num_highlights"),
-    "detectable_format:multiple_sections": lambda t, rng: {
-        "section_spliter": rng.choice(("SECTION", "Section")),
-        "num_sections": near(t.lower().count("section"), rng),
-    },
-    "detectable_format:json_format": nothing,
-    "detectable_format:title": nothing,
-    "combination:two_responses": nothing,
-    "combination:repeat_prompt": request,
-    "startend:end_checker": ending,
-    "change_case:capital_word_frequency": related(
+    "detectable_format:number_bullet_lists": draws_count(r"^\s*[-*]", "num_bullets"),
+    "detectable_format:constrained_response": draw_nothing,
+    "detectable_format:number_highlighted_sections": draws_count(r"\*\w", "num_highlights"),
+    "detectable_format:multiple_sections": draw_sections,
+    "detectable_format:json_format": draw_nothing,
+    "detectable_format:title": draw_nothing,
+    "combination:two_responses": draw_nothing,
+    "combination:repeat_prompt": draw_prompt_to_repeat,
+    "startend:end_checker": draw_ending,
+    "change_case:capital_word_frequency": draws_relation(
         r"\b[A-Z]+\b", "capital_frequency", "capital_relation"
     ),
-    "change_case:english_capital": nothing,
-    "change_case:english_lowercase": nothing,
-    "punctuation:no_comma": nothing,
-    "startend:quotation": nothing,
+    "change_case:english_capital": draw_nothing,
+    "change_case:english_lowercase": draw_nothing,
+    "punctuation:no_comma": draw_nothing,
+    "startend:quotation": draw_nothing,
 }
+
+
+# Verdicts
 
 
 def harness_checkers() -> Any:
@@ -157,7 +165,9 @@ def harness_checkers() -> Any:
     return utils
 
 
-def theirs(checkers: Any, id: str, arguments: dict[str, Any], reply: str) -> dict[str, bool]:
+def harness_verdicts(
+    checkers: Any, id: str, arguments: dict[str, Any], reply: str
+) -> dict[str, bool]:
     """The harness's verdicts, strict and loose; langdetect uses a seeded generator."""
     case = checkers.InputExample(0, [id], "", [arguments])
     return {
@@ -166,7 +176,7 @@ def theirs(checkers: Any, id: str, arguments: dict[str, Any], reply: str) -> dic
     }
 
 
-def ours(id: str, arguments: dict[str, Any], reply: str) -> dict[str, Any]:
+def our_verdicts(id: str, arguments: dict[str, Any], reply: str) -> dict[str, Any]:
     """Holdfast's verdicts, strict and loose, and the reason of the strict one."""
     spec = {"name": measure_name(id), **arguments}
     strict = build(spec).score(reply)
@@ -181,8 +191,8 @@ def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
     examples = []
     for number, reply in enumerate(replies):
         arguments = ARGUMENTS[id](reply, random.Random(seed_of(id, number)))
-        verdicts = ours(id, arguments, reply)
-        expected = theirs(checkers, id, arguments, reply)
+        verdicts = our_verdicts(id, arguments, reply)
+        expected = harness_verdicts(checkers, id, arguments, reply)
         followed += expected["strict"]
         for scoring in agreed:
             agreed[scoring] += verdicts[scoring] == expected[scoring]
@@ -206,22 +216,20 @@ def compare(id: str, replies: Sequence[str], checkers: Any) -> dict[str, Any]:
     }
 
 
-def unsure(replies: Sequence[str], seeds: int = LANGUAGE_SEEDS) -> int:
+def count_unsure_languages(replies: Sequence[str], seeds: int = LANGUAGE_SEEDS) -> int:
     """How many replies langdetect assigns different languages with different seeds."""
     import langdetect
 
-    def description(reply: str, seed: int) -> str:
+    def detected(reply: str, seed: int) -> str:
         langdetect.DetectorFactory.seed = seed
         try:
             return str(langdetect.detect(reply))
         except langdetect.LangDetectException:
             return "none"
 
-    different = sum(
-        len({description(reply, seed) for seed in range(seeds)}) > 1 for reply in replies
-    )
+    languages = [{detected(reply, seed) for seed in range(seeds)} for reply in replies]
     langdetect.DetectorFactory.seed = 0
-    return different
+    return sum(len(of_reply) > 1 for of_reply in languages)
 
 
 def measure(replies: Sequence[str]) -> dict[str, Any]:
@@ -233,7 +241,7 @@ def measure(replies: Sequence[str]) -> dict[str, Any]:
     return {
         "harness": version("lm_eval"),
         "replies": len(replies),
-        "unsure_languages": unsure(replies),
+        "unsure_languages": count_unsure_languages(replies),
         "instructions": {id: compare(id, replies, checkers) for id in ARGUMENTS},
     }
 
@@ -244,7 +252,7 @@ def main() -> None:
     out = parser.parse_args().out
     replies = replies_of(REPLIES, FROM_MODEL, BY_HAND)
     model = holdfast.load("default")
-    record = {"measured_on": measured_on(model), **MADE, **measure(replies)}
+    record = {"measured_on": measured_on(model), **SOURCES, **measure(replies)}
     for id, counts in record["instructions"].items():
         print(f"{id}: {counts['agreed']} of {counts['compared']}, {counts['followed']} followed")
     if out:

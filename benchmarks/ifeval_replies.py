@@ -69,15 +69,18 @@ HARD = (
     "42",
     "My answer is yes. Or: my answer is no.",
 )
-BREAKS = re.compile(r"(?<=[.!?]) ")
+BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) ")
+MARKS = ("\n\n", "\n", "\n***\n", "***", "\n* ", "\n- ", "******", "\n\n\n\n")
+
+Edit = Callable[[str, random.Random], str]  # changes a text, at random
 
 
-def wrap(before: str, after: str = "") -> Callable[[str, random.Random], str]:
+def surround(before: str, after: str = "") -> Edit:
     """An edit that puts texts around a reply."""
     return lambda text, rng: before + text + after
 
 
-def insert(piece: str) -> Callable[[str, random.Random], str]:
+def insert(piece: str) -> Edit:
     """An edit that puts a piece between two words."""
 
     def edit(text: str, rng: random.Random) -> str:
@@ -93,19 +96,24 @@ def capitalise(text: str, rng: random.Random) -> str:
     return " ".join(word.upper() if rng.random() < 0.3 else word for word in text.split(" "))
 
 
-def cut(text: str, rng: random.Random) -> str:
+def emphasise(text: str, rng: random.Random) -> str:
+    """Puts some words between asterisks."""
+    return " ".join(f"*{word}*" if rng.random() < 0.2 else word for word in text.split(" "))
+
+
+def keep_beginning(text: str, rng: random.Random) -> str:
     """Keeps the beginning of the reply."""
     return text[: rng.randrange(1, len(text) + 1)] if text else text
 
 
-def part(text: str, rng: random.Random) -> str:
-    """Puts a mark between two sentences."""
-    mark = rng.choice(("\n\n", "\n", "\n***\n", "***", "\n* ", "\n- ", "******", "\n\n\n\n"))
-    pieces = BREAKS.split(text)
+def insert_mark(text: str, rng: random.Random) -> str:
+    """Puts one of `MARKS` between two sentences, or before or after all of them."""
+    mark = rng.choice(MARKS)
+    pieces = BETWEEN_SENTENCES.split(text)
     position = rng.randrange(len(pieces) + 1)
-    return (
-        mark.join(filter(None, (" ".join(pieces[:position]), " ".join(pieces[position:])))) or mark
-    )
+    before = " ".join(pieces[:position])
+    after = " ".join(pieces[position:])
+    return mark.join(filter(None, (before, after))) or mark
 
 
 def drop_commas(text: str, rng: random.Random) -> str:
@@ -113,33 +121,33 @@ def drop_commas(text: str, rng: random.Random) -> str:
     return text.replace(",", "")
 
 
-EDITS: tuple[Callable[[str, random.Random], str], ...] = (
+EDITS: tuple[Edit, ...] = (
     lambda text, rng: text.upper(),
     lambda text, rng: text.lower(),
     lambda text, rng: text + " " + text,
     lambda text, rng: text + " ****** " + text[::-1],
     lambda text, rng: "\n".join(f"- {line}" for line in text.split("\n")),
-    lambda text, rng: "\n* ".join(["", *BREAKS.split(text)]),
-    lambda text, rng: "\n***\n".join(BREAKS.split(text)),
-    lambda text, rng: "\n\n".join(BREAKS.split(text)),
-    lambda text, rng: " ".join(f"*{w}*" if rng.random() < 0.2 else w for w in text.split(" ")),
+    lambda text, rng: "\n* ".join(["", *BETWEEN_SENTENCES.split(text)]),
+    lambda text, rng: "\n***\n".join(BETWEEN_SENTENCES.split(text)),
+    lambda text, rng: "\n\n".join(BETWEEN_SENTENCES.split(text)),
+    emphasise,
     capitalise,
-    cut,
-    part,
-    part,
-    part,
+    keep_beginning,
+    insert_mark,
+    insert_mark,
+    insert_mark,
     drop_commas,
-    wrap('"', '"'),
-    wrap("“", "”"),
-    wrap("Sure, here it is:\n"),
-    wrap("", "\nIs there anything else I can help with?"),
-    wrap("```json\n", "\n```"),
-    wrap('{"answer": "', '"}'),
-    wrap("<<A title>>\n"),
-    wrap("", "\n\nP.S. Write soon."),
-    wrap("", "\nP. P. S. And call."),
-    wrap("SECTION 1\n", "\nSECTION 2\nThe rest."),
-    wrap("My answer is maybe. "),
+    surround('"', '"'),
+    surround("“", "”"),
+    surround("Sure, here it is:\n"),
+    surround("", "\nIs there anything else I can help with?"),
+    surround("```json\n", "\n```"),
+    surround('{"answer": "', '"}'),
+    surround("<<A title>>\n"),
+    surround("", "\n\nP.S. Write soon."),
+    surround("", "\nP. P. S. And call."),
+    surround("SECTION 1\n", "\nSECTION 2\nThe rest."),
+    surround("My answer is maybe. "),
     insert("[name]"),
     insert("[place] [date of birth]"),
     insert("**bold words**"),

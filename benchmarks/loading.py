@@ -1,4 +1,4 @@
-"""How long a GGUF file takes to load, in a fresh process, against transformers' own loader.
+"""Measures how long a GGUF file takes to load in a fresh process, against transformers' loader.
 
 The three ways alternate, each in a separate process:
 
@@ -27,41 +27,48 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stamp import measured_on, write_record
 
 WAYS = ("first", "later", "transformers")
 
 
-def load_by_holdfast(file: Path, dtype: str) -> tuple[Any, Any]:
+class Loaded(NamedTuple):
+    """A model and its tokenizer, as transformers has them."""
+
+    model: Any
+    tokenizer: Any
+
+
+def load_by_holdfast(file: Path, dtype: str) -> Loaded:
     import holdfast
 
     loaded = holdfast.load(file, "cpu", dtype)
-    return loaded.hf_model, loaded.tokenizer
+    return Loaded(loaded.hf_model, loaded.tokenizer)
 
 
-def load_by_transformers(file: Path, dtype: str) -> tuple[Any, Any]:
+def load_by_transformers(file: Path, dtype: str) -> Loaded:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=dtype)
-    return model, tokenizer
+    return Loaded(model, tokenizer)
 
 
-def digest_of(model, tokenizer) -> str:
+def digest_of(loaded: Loaded) -> str:
     """A digest of every weight's name, dtype and bits, and of the tokenizer."""
     import torch
 
-    digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
-    for name, weight in sorted(model.state_dict().items()):
+    digest = hashlib.sha256(loaded.tokenizer.backend_tokenizer.to_str().encode())
+    for name, weight in sorted(loaded.model.state_dict().items()):
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
         digest.update(weight.contiguous().view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
-def run_one(way: str, file: Path, dtype: str) -> None:
-    """Loads once in this process, and prints when it was done."""
+def load_once(way: str, file: Path, dtype: str) -> None:
+    """Loads in this process; prints the times and the digest as JSON."""
     warnings.simplefilter("ignore")
     import transformers
 
@@ -72,16 +79,22 @@ def run_one(way: str, file: Path, dtype: str) -> None:
     transformers.logging.set_verbosity_error()
     started = time.perf_counter()
     load = load_by_transformers if way == "transformers" else load_by_holdfast
-    model, tokenizer = load(file, dtype)
-    loaded = time.time()
-    cpu = time.process_time()
-    seconds = time.perf_counter() - started
-    result = {"loaded_at": loaded, "load_s": seconds, "cpu_s": cpu}
-    print(json.dumps(result | {"digest": digest_of(model, tokenizer)}))
+    loaded = load(file, dtype)
+    times = {
+        "loaded_at": time.time(),
+        "load_s": time.perf_counter() - started,
+        "cpu_s": time.process_time(),
+    }
+    print(json.dumps(times | {"digest": digest_of(loaded)}))
 
 
-def run_apart(way: str, file: Path, dtype: str, cache: Path) -> dict:
-    """Seconds of one load in a fresh process."""
+def load_in_subprocess(way: str, file: Path, dtype: str, cache: Path) -> dict:
+    """The times and the digest of one load in a fresh process.
+
+    Args:
+        way: one of `WAYS`.
+        cache: the folder in which Holdfast keeps tokenizers.
+    """
     command = [sys.executable, __file__, "--way", way, "--file", str(file), "--dtype", dtype]
     environment = os.environ | {"XDG_CACHE_HOME": str(cache), "HF_HUB_OFFLINE": "1"}
     started = time.time()
@@ -91,7 +104,7 @@ def run_apart(way: str, file: Path, dtype: str, cache: Path) -> dict:
 
 
 def measure(name: str, dtype: str, repetitions: int) -> dict:
-    """The rows of one model."""
+    """Loads a model in each way, in turn; returns its part of the record."""
     from holdfast.models.checkpoint import find_source
 
     gguf = find_source(name).gguf
@@ -102,28 +115,28 @@ def measure(name: str, dtype: str, repetitions: int) -> dict:
     for _ in range(repetitions):
         with tempfile.TemporaryDirectory() as cache:
             for way in WAYS:
-                results[way].append(run_apart(way, file, dtype, Path(cache)))
+                results[way].append(load_in_subprocess(way, file, dtype, Path(cache)))
                 print(f"{name}, {way}: {results[way][-1]['process_s']:.1f} s", file=sys.stderr)
-    digests = {result["digest"] for runs in results.values() for result in runs}
+    digests = {run["digest"] for runs in results.values() for run in runs}
     return {
         "model": name,
         "file": file.name,
         "dtype": dtype,
         "same_weights_and_tokenizer": len(digests) == 1,
-        "rows": [
-            {
-                "way": way,
-                **{
-                    measured: {
-                        "median": round(statistics.median(run[measured] for run in runs), 2),
-                        "all": [round(run[measured], 2) for run in runs],
-                    }
-                    for measured in ("process_s", "load_s", "cpu_s")
-                },
-            }
-            for way, runs in results.items()
-        ],
+        "rows": [{"way": way, **median_times(runs)} for way, runs in results.items()],
     }
+
+
+def median_times(runs: list[dict]) -> dict:
+    """The median of each time over the runs, and all of them."""
+    times = {}
+    for name in ("process_s", "load_s", "cpu_s"):
+        seconds = [run[name] for run in runs]
+        times[name] = {
+            "median": round(statistics.median(seconds), 2),
+            "all": [round(value, 2) for value in seconds],
+        }
+    return times
 
 
 def main() -> None:
@@ -136,7 +149,7 @@ def main() -> None:
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.way:
-        run_one(arguments.way, arguments.file, arguments.dtype)
+        load_once(arguments.way, arguments.file, arguments.dtype)
         return
     record = {
         "benchmark": "loading",

@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,10 +46,12 @@ from holdfast.records import Run
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
 
+# the settings without Ray
 HERE = "here"
 HALF = "here, half"
 TWICE = "here, half, twice at once"
 
+# opens the model of a setting
 OpenModel = Callable[[], AbstractContextManager[ChatModel]]
 
 
@@ -62,49 +65,40 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--as-other", action="store_true", help="as the process of 'twice at once'")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     model = holdfast.load(arguments.model)
     torch.set_num_threads(1)
     if arguments.as_other:
         play_on_signal(model, arguments)
-        return
-    import ray
+    else:
+        measure_settings(model, arguments)
 
+
+def measure_settings(model: ChatModel, arguments: argparse.Namespace) -> None:
+    """Runs all settings in each repetition, and writes the record after each."""
     started = time.perf_counter()
     cluster = start_cluster(max(arguments.nodes))
     cluster_seconds = time.perf_counter() - started
     settings: dict[str, OpenModel] = {HERE: lambda: nullcontext(model)}
     for count in arguments.nodes:
         settings[name_of(count)] = partial(connect_nodes, arguments.model, cluster.address, count)
-    columns = (HERE, HALF, TWICE, *map(name_of, arguments.nodes))
+    conditions = {
+        "benchmark": "ray",
+        "model": arguments.model,
+        "measured_on": measured_on(model),
+        "ray": version("ray"),
+        "conversations": arguments.conversations,
+        "rounds": arguments.rounds,
+        "cluster_seconds": cluster_seconds,
+    }
     repetitions: list[Repetition] = []
     for number in range(arguments.repetitions):
-        names = list(settings)[:: 1 if number % 2 == 0 else -1]
+        names = list(settings) if number % 2 == 0 else list(reversed(settings))
         repetitions.append(repeat({name: settings[name] for name in names}, arguments))
-        rows = [{name: repetition.seconds[name] for name in columns} for repetition in repetitions]
-        print(json.dumps(rows[-1]), flush=True)
-        starts = {
-            name: statistics.median(repetition.start_seconds[name] for repetition in repetitions)
-            for name in settings
-        }
-        record = {
-            "benchmark": "ray",
-            "model": arguments.model,
-            "measured_on": measured_on(model),
-            "ray": ray.__version__,
-            "conversations": arguments.conversations,
-            "rounds": arguments.rounds,
-            "cluster_seconds": cluster_seconds,
-            "start_seconds": starts,
-            "repetitions": rows,
-            "ratios": ratios_of(rows),
-            "conversations_that_differ": max(
-                repetition.num_different for repetition in repetitions
-            ),
-        }
+        results = results_of(repetitions, arguments.nodes)
+        print(json.dumps(results["repetitions"][-1]), flush=True)
         if arguments.out:
-            write_json(record, arguments.out)
-    print(json.dumps(record["ratios"]))
+            write_json({**conditions, **results}, arguments.out)
+    print(json.dumps(results["ratios"]))
 
 
 def start_cluster(nodes: int) -> Cluster:
@@ -164,6 +158,22 @@ def repeat(settings: Mapping[str, OpenModel], arguments: argparse.Namespace) -> 
         for texts in texts_by_setting.values()
     )
     return Repetition(seconds, start_seconds, num_different)
+
+
+def results_of(repetitions: Sequence[Repetition], nodes: Sequence[int]) -> dict:
+    """The part of the record about the repetitions so far."""
+    node_settings = [name_of(count) for count in nodes]
+    columns = (HERE, HALF, TWICE, *node_settings)
+    rows = [{name: repetition.seconds[name] for name in columns} for repetition in repetitions]
+    return {
+        "start_seconds": {
+            name: statistics.median(repetition.start_seconds[name] for repetition in repetitions)
+            for name in (HERE, *node_settings)
+        },
+        "repetitions": rows,
+        "ratios": ratios_of(rows),
+        "conversations_that_differ": max(repetition.num_different for repetition in repetitions),
+    }
 
 
 def ratios_of(rows: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:

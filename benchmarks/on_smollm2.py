@@ -384,6 +384,34 @@ def by_conversation(
     return means
 
 
+def measure_drift(model: LocalModel, arguments: argparse.Namespace) -> dict:
+    """Runs all parts of `drift`, or those of --side; returns its part of the record."""
+    sides = [arguments.side] if arguments.side else SIDES
+    rows = [run_drift(model, arguments.runs, seed, side) for side in sides for seed in DRIFT_SEEDS]
+    return {"runs": rows, "prompts": [case.id for case in prompts(None).cases]}
+
+
+def compare_fixes(model: LocalModel, arguments: argparse.Namespace) -> dict:
+    """Runs `explore` or `confirm` on all seeds, or on --seed; returns its part of the record."""
+    name = arguments.stage
+    stage = STAGES[name]
+    prompt_ids = [case.id for case in prompts(name).cases]
+    seeds = [seed for seed in stage.seeds if arguments.seed in (None, seed)]
+    return {
+        "conversations": stage.conversations,
+        "facts": stage.conversations * stage.facts,
+        "prompts": prompt_ids,
+        "families": len({family_of(prompt) for prompt in prompt_ids}),
+        "seeds": [
+            {
+                "seed": seed,
+                "settings": setting_rows(model, name, seed, arguments.runs, arguments.facts),
+            }
+            for seed in seeds
+        ],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stage", choices=("drift", *STAGES))
@@ -411,34 +439,6 @@ def main() -> None:
         record |= compare_fixes(model, arguments)
     if arguments.out:
         write_json(record, arguments.out)
-
-
-def measure_drift(model: LocalModel, arguments: argparse.Namespace) -> dict:
-    """Runs all parts of `drift`, or those of --side; returns its part of the record."""
-    sides = [arguments.side] if arguments.side else SIDES
-    rows = [run_drift(model, arguments.runs, seed, side) for side in sides for seed in DRIFT_SEEDS]
-    return {"runs": rows, "prompts": [case.id for case in prompts(None).cases]}
-
-
-def compare_fixes(model: LocalModel, arguments: argparse.Namespace) -> dict:
-    """Runs `explore` or `confirm` on all seeds, or on --seed; returns its part of the record."""
-    name = arguments.stage
-    stage = STAGES[name]
-    prompt_ids = [case.id for case in prompts(name).cases]
-    seeds = [seed for seed in stage.seeds if arguments.seed in (None, seed)]
-    return {
-        "conversations": stage.conversations,
-        "facts": stage.conversations * stage.facts,
-        "prompts": prompt_ids,
-        "families": len({family_of(prompt) for prompt in prompt_ids}),
-        "seeds": [
-            {
-                "seed": seed,
-                "settings": setting_rows(model, name, seed, arguments.runs, arguments.facts),
-            }
-            for seed in seeds
-        ],
-    }
 
 
 if __name__ == "__main__":

@@ -25,13 +25,20 @@ from holdfast.records import Conversation, read_run
 
 INSERTS = FILE.parent / "inserts.yaml"
 SEED = 20261128
-# What is done to a dialog, in turn: nothing; the user orders something; it is compacted; its first
-# round is dropped; it has another prompt; it has none; it is compacted in Codex, with an order.
-ARRANGEMENTS = ("whole", "ordered", "compacted", "cut", "other-prompt", "no-prompt", "codex")
+ARRANGEMENTS = (  # what is done to the dialogs, in turn
+    "whole",  # nothing
+    "ordered",  # the user orders something
+    "compacted",
+    "cut",  # the first round is dropped
+    "other-prompt",
+    "no-prompt",
+    "codex",  # compacted in Codex, with the rules in AGENTS.md and an order
+)
 FORMATS = {"compacted": "claude-code", "cut": "litellm", "codex": "codex"}
 DIALOGS = 21
 ROUNDS = 4
-_MAX_CHARACTERS = 300  # characters of a user's message
+_MAX_CHARACTERS = 300  # of a user's message
+_CHANGED_ROUND = 2  # before which a dialog is compacted or cut, from 0
 _OTHER_PROMPT = "You are a helpful assistant. Answer the questions of the user."
 
 Event = dict[str, Any]
@@ -77,11 +84,8 @@ def _short_rounds(record: Conversation) -> Iterator[Round]:
     """The rounds with a reply whose user's message is short."""
     users = {turn.round: turn.text for turn in record.turns if turn.speaker == "user"}
     for turn in record.turns:
-        if (
-            turn.speaker == "agent"
-            and len(users[turn.round]) <= _MAX_CHARACTERS
-            and turn.text.strip()
-        ):
+        has_reply = turn.speaker == "agent" and turn.text.strip()
+        if has_reply and len(users[turn.round]) <= _MAX_CHARACTERS:
             yield Round(users[turn.round], turn.text)
 
 
@@ -109,10 +113,10 @@ def _arrange(
         yield {"system": _OTHER_PROMPT}
         yield {"agents": case.system_prompt}
     for number, (user, reply) in enumerate(rounds):
-        if number == 2 and arrangement in ("compacted", "codex"):
+        if number == _CHANGED_ROUND and arrangement in ("compacted", "codex"):
             points = "\n".join(inserts["summary"][rule] for rule in rules)
             yield {"compact": f"Summary of the dialog so far.\n{points}\nIt goes on."}
-        if number == 2 and arrangement == "cut":
+        if number == _CHANGED_ROUND and arrangement == "cut":
             yield {"drop": 2}
         if number == 0 and arrangement in ("compacted", "cut"):
             user = f"{case.system_prompt}\n\n{user}"

@@ -33,7 +33,7 @@ from pathlib import Path
 import torch
 
 import holdfast
-from holdfast.cli import main as command
+from holdfast.cli import main as run_command
 from holdfast.cli.look_up.methods import example_of
 from holdfast.errors import ModelError
 from holdfast.methods.all_methods import BY_NAME
@@ -49,7 +49,7 @@ TEMPLATES = {
         "{% if add_generation_prompt %}assistant:{% endif %}"
     )
 }
-METHODS = (
+METHODS = (  # of the fixture, by spec string; those that have to be fitted are in `FITTED`
     "none",
     "split-softmax:exponent=0.5",
     "pasta:alpha=0.1",
@@ -62,17 +62,17 @@ METHODS = (
     "anchoring:strength=1.5",
     "adacad",
 )
-# The first adds nothing to dialogs as short as these, and the others need the rules of a suite.
+# methods without replies here: the first adds nothing to dialogs as short as these, and the others
+# need the rules of a suite
 UNCOVERED = ("reminder", "repair", "check-and-retry")
-# Batched together as `sixteen`, which repeats them in this order. A method that is added later is
-# not among them, as it would give the others new chats and seeds; it has a batch of its own,
-# `mixed`.
+# The methods of the batch `sixteen`, which repeats them in this order. A method that is added later
+# is not among them, as it would give the others new chats and seeds; it has a batch of its own.
 MIXED = (
     *("none", "split-softmax", "pasta", "boost", "spotlight", "hold", "repetition", "guidance"),
     *("prompt-strength", "anchoring", "adacad", "seka", "prism", "capping", "vector"),
 )
 PLACES = "The {} is by the {}. Many people like it."
-FITTED = {  # methods that are fitted here, and their examples
+FITTED = {  # methods that are fitted here, and the examples that they are fitted on
     ("seka", "prism"): [
         {
             "context": PLACES.format(first, second),
@@ -107,8 +107,29 @@ def specs_by_name() -> dict[str, str]:
     return specs | {name: example_of(made) for name, made in BY_NAME.items() if name not in covered}
 
 
+def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[NamedAnswer]:
+    """Yields every answer of a model.
+
+    Args:
+        specs: the spec string of each method, by the name of the method.
+    """
+    requests = Requests(specs, NEW_TOKENS[name])
+    yield from batches_of_one_method(model, requests)
+    for number, method in enumerate(("none", "boost", "guidance")):
+        reply = model.session().generate_batch([requests.make(number, method)])[0]
+        yield f"one/{method}", as_data(reply)
+    yield from batches_of_many_methods(model, requests)
+    yield from forks_of(model, requests)
+    long_chat = [chat(0)[0], {"role": "user", "content": LONG + QUESTIONS[0]}]
+    long = holdfast.Request(long_chat, specs["boost"], sampling=requests.greedy, trace=True)
+    yield "long/boost", as_data(model.session().generate_batch([long])[0])
+
+
+NamedAnswer = tuple[str, dict]  # "three/boost/0", and the tokens and masses of the reply
+
+
 def chat(number: int, *more: str) -> list[dict[str, str]]:
-    """One of the chats; `more` are further turns."""
+    """One of nine chats; `more` are further turns."""
     system = PROMPTS[number % 3]
     question = QUESTIONS[number // 3 % 3]
     turns = zip(itertools.cycle(("user", "assistant")), (question, *more), strict=False)
@@ -118,58 +139,61 @@ def chat(number: int, *more: str) -> list[dict[str, str]]:
     ]
 
 
-def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, dict]]:
-    """Every answer, with a unique name; `specs` maps short names to methods."""
-    greedy = holdfast.Sampling(temperature=0, max_new_tokens=NEW_TOKENS[name])
-    drawn = holdfast.Sampling(temperature=1, top_p=0.9, max_new_tokens=NEW_TOKENS[name])
+class Requests:
+    """Makes requests about the chats, which are answered greedily or by draws, in turn."""
 
-    def request(number: int, method: str, *more: str, **options):
-        options = {"sampling": drawn if number % 2 else greedy, "seed": number} | options
+    def __init__(self, specs: dict[str, str], new_tokens: int):
+        self.specs = specs
+        self.greedy = holdfast.Sampling(temperature=0, max_new_tokens=new_tokens)
+        self.drawn = holdfast.Sampling(temperature=1, top_p=0.9, max_new_tokens=new_tokens)
+
+    def make(self, number: int, method: str, *more: str, **options) -> holdfast.Request:
+        """The request about a chat under a method, with further turns and other fields."""
+        options = {"sampling": self.drawn if number % 2 else self.greedy, "seed": number} | options
         traced = method not in ("none", "repetition") or number == 0
-        return holdfast.Request(chat(number, *more), specs[method], trace=traced, **options)
+        return holdfast.Request(chat(number, *more), self.specs[method], trace=traced, **options)
 
-    for method in specs:
-        requests = [request(number, method) for number in range(3)]
-        replies = model.session().generate_batch(requests)
-        for number, reply in enumerate(replies):
+
+def batches_of_one_method(model, requests: Requests) -> Iterator[NamedAnswer]:
+    """Yields three replies under each method, and the log-probabilities of given replies."""
+    for method, spec in requests.specs.items():
+        batch = [requests.make(number, method) for number in range(3)]
+        for number, reply in enumerate(model.session().generate_batch(batch)):
             yield f"three/{method}/{number}", as_data(reply)
-        scored = model.score(chat(0), REPLIES, specs[method])
+        scored = model.score(chat(0), REPLIES, spec)
         yield f"score/{method}", {"scores": rounded(scored.log_probabilities)}
 
-    for number, method in enumerate(("none", "boost", "guidance")):
-        reply = model.session().generate_batch([request(number, method)])[0]
-        yield f"one/{method}", as_data(reply)
 
+def batches_of_many_methods(model, requests: Requests) -> Iterator[NamedAnswer]:
+    """Yields the replies of the batch `sixteen`, and of a batch for each method added later."""
+    specs = requests.specs
     cycle = itertools.cycle(method for method in MIXED if method in specs)
     batches = {"sixteen": list(itertools.islice(cycle, 16))}
-    batches |= {f"mixed/{m}": ["none", m, "boost", m] for m in specs if m not in MIXED}
-    for batch, methods in batches.items():
-        requests = [request(number, method) for number, method in enumerate(methods)]
-        for number, reply in enumerate(model.session().generate_batch(requests)):
-            yield f"{batch}/{number}", as_data(reply)
-
-    yield from forks_of(model, request)
-
-    padded = [chat(0)[0], {"role": "user", "content": LONG + QUESTIONS[0]}]
-    long = holdfast.Request(padded, specs["boost"], sampling=greedy, trace=True)
-    yield "long/boost", as_data(model.session().generate_batch([long])[0])
+    later = [name for name in specs if name not in MIXED]
+    batches |= {f"mixed/{name}": ["none", name, "boost", name] for name in later}
+    for name, methods in batches.items():
+        batch = [requests.make(number, method) for number, method in enumerate(methods)]
+        for number, reply in enumerate(model.session().generate_batch(batch)):
+            yield f"{name}/{number}", as_data(reply)
 
 
-def forks_of(model, request) -> Iterator[tuple[str, dict]]:
-    """A dialog of two turns and its forks, under its own method and another."""
+def forks_of(model, requests: Requests) -> Iterator[NamedAnswer]:
+    """Yields the replies in dialogs of two turns and their forks, which are under the method of
+    their dialog and under another.
+    """
     for method, other in (("none", "boost"), ("split-softmax", "none"), ("boost", "guidance")):
         session = model.session()
         name = f"forks/{method}"
-        (first,) = session.generate_batch([request(0, method, thread="talk", keep=True)])
+        (first,) = session.generate_batch([requests.make(0, method, thread="talk", keep=True)])
         yield f"{name}/first", as_data(first)
         following = (first.text, "And the river?")
         forks = [
-            request(number, steering, *following, thread="talk")
+            requests.make(number, steering, *following, thread="talk")
             for number, steering in ((0, method), (3, method), (0, other), (3, other))
         ]
         for number, reply in enumerate(session.generate_batch(forks)):
             yield f"{name}/{number}", as_data(reply)
-        next_turn = request(0, method, *following, thread="talk", keep=True)
+        next_turn = requests.make(0, method, *following, thread="talk", keep=True)
         (kept,) = session.generate_batch([next_turn])
         yield f"{name}/kept", as_data(kept)
 
@@ -177,7 +201,9 @@ def forks_of(model, request) -> Iterator[tuple[str, dict]]:
 def as_data(reply: holdfast.Reply) -> dict:
     """A reply as the fixture has it."""
     data = {"tokens": list(reply.token_ids), "stop": reply.stop_reason}
-    return data | ({"masses": rounded(reply.token_masses)} if reply.token_masses else {})
+    if reply.token_masses:
+        data["masses"] = rounded(reply.token_masses)
+    return data
 
 
 def rounded(values: Sequence[float]) -> list[float]:
@@ -208,7 +234,7 @@ def fit_all(scratch: Path) -> dict[str, str]:
             file = scratch / f"{method}.safetensors"
             output = io.StringIO()
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-                code = command(["fit", method, "--out", str(file), "--data", str(data)])
+                code = run_command(["fit", method, "--out", str(file), "--data", str(data)])
             if code:
                 sys.exit(output.getvalue())
             specs[method] = f"{method}:file={file}"
@@ -235,12 +261,11 @@ def with_recorded(recorded: dict[str, dict], now: dict[str, dict]) -> dict[str, 
     """The answers of now; one that differs from the recorded one only by rounding stays as it was,
     so that a diff of the fixture shows what changed.
     """
-    return {
-        name: recorded[name]
-        if name in recorded and not differences({name: recorded[name]}, {name: answer})
-        else answer
-        for name, answer in now.items()
-    }
+    answers = dict(now)
+    for name in recorded.keys() & now.keys():
+        if not differences({name: recorded[name]}, {name: now[name]}):
+            answers[name] = recorded[name]
+    return answers
 
 
 def change_of_numbers(before: Sequence[float], after: Sequence[float], tolerance: float) -> str:

@@ -77,7 +77,7 @@ def prompt_rows(suite: drift.Suite, run: Run) -> list[dict]:
     """A row per prompt with those of its rules; its scores are those of its worst rule."""
     baseline = baseline_beside(run, read_series(run)[0])
     scored = {row.name: row for row in baseline.cases}
-    half = halves(suite)
+    half_of_family = halves(suite)
     rows = []
     for case in suite.cases:
         rules = [
@@ -91,7 +91,7 @@ def prompt_rows(suite: drift.Suite, run: Run) -> list[dict]:
                 "id": case.id,
                 "category": case.category,
                 "family": family,
-                "half": half[family],
+                "half": half_of_family[family],
                 "prompted": min((row["prompted"] for row in scored_rules), default=None),
                 "unprompted": max((row["unprompted"] for row in scored_rules), default=None),
                 "passes": all(row["passes"] for row in rules),
@@ -111,6 +111,21 @@ def kinds_of(prompts: list[dict]) -> dict[str, dict[str, int]]:
     return {kind: dict(count) for kind, count in counts.items()}
 
 
+def screening_settings(suite: drift.Suite, max_new_tokens: int) -> drift.Settings:
+    """One round with every prompt, in which all screening probes are asked."""
+    return drift.Settings(
+        rounds=1,
+        conversations=CONVERSATIONS_PER_PROMPT * len(suite.cases),
+        seed=SEED,
+        sampling=holdfast.Sampling(0.7, 0.9, max_new_tokens),
+        user_prompt="empty",
+        probes_per_round=max(len(rule.probes) for case in suite.cases for rule in case.rules),
+        adoption=False,
+        trace=False,
+        pairs="in-turn",
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", default="everyday")
@@ -128,17 +143,7 @@ def main() -> None:
     suite = with_screening_probes(drift.load_suite(arguments.suite))
     if arguments.families is not None:
         suite = half_of(suite, arguments.families)
-    settings = drift.Settings(
-        rounds=1,
-        conversations=CONVERSATIONS_PER_PROMPT * len(suite.cases),
-        seed=SEED,
-        sampling=holdfast.Sampling(0.7, 0.9, arguments.max_new_tokens),
-        user_prompt="empty",
-        probes_per_round=max(len(rule.probes) for case in suite.cases for rule in case.rules),
-        adoption=False,
-        trace=False,
-        pairs="in-turn",
-    )
+    settings = screening_settings(suite, arguments.max_new_tokens)
     run = drift.run(model, suite, arguments.runs, settings)
     ask_baseline(model, suite, arguments.runs, settings)
     rows = prompt_rows(suite, run)

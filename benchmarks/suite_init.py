@@ -2,44 +2,14 @@
 
 Before the command was run, the lines of the files were labelled by hand: which of them the measures
 of the package can decide, and by which measure. The drafts of the command were then judged by hand,
-rule by rule. `suite_init_labels.json` has the labels (repository, commit, path and
-line, with hashes and no text of the files) and the judgements. The files themselves are not in the
-repository; FOLDER has some as OWNER+NAME/PATH, at the commit of the labels.
+rule by rule. `suite_init_labels.json` has the labels (repository, commit, path and line, with
+hashes and no text of the files) and the judgements. The files themselves are not in the repository;
+FOLDER has some as OWNER+NAME/PATH, at the commit of the labels.
 
 Each set was unseen when it was first measured, and used to develop the command afterwards. So only
-the numbers `at_first_sight` say how well the command does on other files; the numbers of the
-present version say how far the forms seen so far are covered. The first four sets were labelled
-before there were measures of written code, questions, pull requests and joint changes, and drafted
-before clauses were read by a grammar; the fifth and the sixth came after both. The first six sets
-are mostly from known repositories. The seventh was drafted once checklists and lists of
-prohibitions were read, and the eighth after improvements suggested by the seventh; both are from
-small repositories drawn at random.
-
-The ninth set was drafted after the eighth, and the tenth after improvements suggested by the ninth;
-both are half from small repositories drawn at random, half from known ones. The eleventh to the
-thirteenth, each drafted after improvements suggested by the one before it, have prompts of chat
-bots besides rules files. The fourteenth, half of it from small repositories drawn at random, was
-drafted once libraries, options of commands, names of branches and further kinds of rules were read,
-and the fifteenth after improvements suggested by the fourteenth. The sixteenth, half of it from
-small repositories drawn at random, was drafted once most readers matched one grammar, by somebody
-who had seen no source of the command; its labels count every line that a measure could decide. The
-seventeenth to the nineteenth, each drafted after improvements suggested by the one before it, were
-labelled by people who knew which measures there are, and came once tables, code blocks below
-sentences and names of folders in headings were read.
-
-The twentieth to the twenty-second are drawn at random, by the commits in a public index's lists,
-and have many files without a single decidable line. Their labels count every line that a measure
-could decide. The twenty-first was drafted once the wrong drafts of the twentieth were mended, and
-the twenty-second once those of the twenty-first were.
-
-The twenty-third to the twenty-sixth are chosen by such commits as well, mostly from lists of files
-in folders of larger repositories, so more of their lines are decidable. The twenty-third was
-drafted once statements about code, steps of procedures and headings of parts were refused, and
-names of folders, types, branches of commits and bare commands were read. The twenty-fourth and the
-twenty-fifth came after improvements suggested by the labels of the sets before them, and the
-twenty-sixth after those that all drafts and missed lines of these sets suggested.
-
-The numbers of the present version, `now`, are for the files that FOLDER has.
+the numbers `at_first_sight` say how well the command does on other files; those of the present
+version, `now`, say how far the forms seen so far are covered, in the files that FOLDER has. The
+comments on `GROUPS` say how each set was chosen.
 
     python benchmarks/suite_init.py FOLDER --out benchmarks/results/suite_init.json
 """
@@ -62,18 +32,42 @@ from holdfast.drafting.drafts import Undrafted
 from holdfast.drafting.line_rules import draft
 
 LABELS = Path(__file__).parent / "suite_init_labels.json"
-# Sets that are also counted together, by what the command could read when they were drafted.
+# The sets, in groups that are also counted together. In each group, a set was drafted after
+# improvements suggested by the one before it.
 GROUPS = {
+    # Mostly from known repositories. Labelled before there were measures of written code, of
+    # questions, of pull requests and of joint changes, and drafted before clauses were read by a
+    # grammar.
     "before_the_grammar": ["first", "second", "third", "fourth"],
+    # Mostly from known repositories, after both.
     "with_the_grammar": ["fifth", "sixth"],
+    # From small repositories drawn at random, once checklists and lists of prohibitions were read.
     "with_lists": ["seventh", "eighth"],
+    # Half from small repositories drawn at random, half from known ones.
     "with_forms": ["ninth", "tenth"],
+    # Prompts of chat bots besides rules files.
     "with_never": ["eleventh", "twelfth", "thirteenth"],
+    # Once libraries, options of commands, names of branches and further kinds of rules were read;
+    # half of the fourteenth is from small repositories drawn at random.
     "with_more_kinds": ["fourteenth", "fifteenth"],
+    # Half from small repositories drawn at random, once most readers matched one grammar. Labelled
+    # by somebody who had seen no source of the command, and who counted every line that a measure
+    # could decide.
     "with_one_grammar": ["sixteenth"],
+    # Once tables, code blocks below sentences and names of folders in headings were read; labelled
+    # by people who knew which measures there are.
     "with_blocks": ["seventeenth", "eighteenth", "nineteenth"],
+    # Drawn at random, by the commits in a public index's lists, with many files without a single
+    # decidable line. The labels count every line that a measure could decide. The twenty-first was
+    # drafted once the wrong drafts of the twentieth were mended.
     "drawn_before": ["twentieth", "twenty-first"],
+    # Drawn in the same way, once the wrong drafts of the twenty-first were mended.
     "drawn_after": ["twenty-second"],
+    # Chosen by such commits as well, mostly from lists of files in folders of larger repositories,
+    # so more of their lines are decidable. The twenty-third was drafted once statements about code,
+    # steps of procedures and headings of parts were refused, and names of folders, types, branches
+    # of commits and bare commands were read; the twenty-sixth after improvements that all drafts
+    # and missed lines of these sets suggested.
     "drawn_later": ["twenty-third", "twenty-fourth", "twenty-fifth", "twenty-sixth"],
 }
 
@@ -129,21 +123,21 @@ def measure_set(files: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     decidable: Counter[str] = Counter()
     unjudged = []
     for file in files:
-        judged = {
+        judgements = {
             (row["line"], json.dumps(row["measure"])): row["right"] for row in file["drafted"]
         }
-        by_line: dict[int, list[bool]] = {}
+        right_by_line: dict[int, list[bool]] = {}
         for line, kind, measure in drafted_in(path_of(file, folder), text_of(file, folder)):
-            verdict = judged.get((line, json.dumps(measure)))
-            if verdict is None:
+            is_right = judgements.get((line, json.dumps(measure)))
+            if is_right is None:
                 unjudged.append(f"{file['repo']} {file['path']}:{line} {json.dumps(measure)}")
                 continue
             drafted[kind] += 1
-            right[kind] += verdict
-            by_line.setdefault(line, []).append(verdict)
+            right[kind] += is_right
+            right_by_line.setdefault(line, []).append(is_right)
         for label in file["decidable"]:
             decidable[label["kind"]] += 1
-            found[label["kind"]] += all(by_line.get(label["line"], [False]))
+            found[label["kind"]] += all(right_by_line.get(label["line"], [False]))
     kinds = sorted({*drafted, *decidable})
     return {
         "files": len(files),

@@ -61,6 +61,8 @@ def serving() -> Iterator[str]:
                 urllib.request.urlopen(f"{url}/health", timeout=1).close()
                 break
             time.sleep(0.5)
+        else:
+            raise SystemExit(f"{' '.join(command)} did not answer within two minutes.")
         yield url
     finally:
         server.terminate()

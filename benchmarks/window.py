@@ -85,7 +85,7 @@ def history(record: Conversation, rounds: int) -> list[dict]:
     return [{"role": "system", "content": record.agent.system_prompt}, *turns]
 
 
-def windowed(model: LocalModel) -> list[bool]:
+def has_window(model: LocalModel) -> list[bool]:
     """Whether each layer sees only a window of the tokens."""
     config = model.hf_model.config.get_text_config()
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
@@ -100,7 +100,7 @@ def window_of(model: LocalModel) -> int:
 @torch.inference_mode()
 def prompt_mass(model: LocalModel, record: Conversation, rounds: int) -> PromptMass:
     """Measures the mass on the prompt at the last token of the first `rounds` rounds."""
-    is_windowed = np.array(windowed(model))
+    is_windowed = np.array(has_window(model))
     chats = holdfast.encode_chats([history(record, rounds)], model.tokenizer)
     with holdfast.steering(model.hf_model, chats.span_mask, [], trace=True) as steered:
         model.hf_model(**chats.inputs, logits_to_keep=1)
@@ -165,9 +165,9 @@ def measure(name: str, records: Sequence[Conversation]) -> dict:
     return {
         "model": name,
         "fingerprint": model.fingerprint,
-        "layers": len(windowed(model)),
-        "windowed_layers": sum(windowed(model)),
-        "window": window_of(model) if any(windowed(model)) else None,
+        "layers": len(has_window(model)),
+        "windowed_layers": sum(has_window(model)),
+        "window": window_of(model) if any(has_window(model)) else None,
         "change_of_keeps": interval_over_groups(kept[:, -1] - kept[:, 0], groups),
         "rounds": rounds,
     }

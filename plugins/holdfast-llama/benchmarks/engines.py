@@ -4,11 +4,11 @@
     python plugins/holdfast-llama/benchmarks/engines.py --conversations 4 --rounds 2 --repetitions 1
     python plugins/holdfast-llama/benchmarks/engines.py --server /path/to/llama-server
 
-Each repetition runs every engine once, in turn, in a process of its own, so that what else the
-machine does falls on all of them and each process's peak of memory is one engine's. All have the
-same seeds and the same most tokens; replies differ by rounding, so the time per token is reported
-beside the time. With --server, llama.cpp's own server is another engine, with 16 slots, asked
-through its API; its processor time and memory are those of the server's process.
+In each repetition the engines take turns, each in a process of its own, whose peak of memory is
+then that engine's. All have the same seeds and the same limit of tokens per reply. Replies differ
+by rounding, and so in length, so the time per token is reported beside the time. With --server,
+llama.cpp's own server is another engine, with 16 slots, asked through its API; its processor time
+and memory are those of the server's process.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ CHAT = [
 ]
 
 
+class Server(NamedTuple):
+    """A running server of llama.cpp."""
+
+    pid: int
+    url: str  # of its API
+
+
 class Cost(NamedTuple):
     """The time that an act took."""
 
@@ -80,7 +87,7 @@ def load(engine: str, model: str, threads: int, url: str) -> Any:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Runs the loop and one chat in this process; returns the numbers of a repetition."""
+    """Runs the loop and one chat with an engine in this process; returns what they took."""
     from holdfast import drift
 
     warnings.simplefilter("ignore")  # of sizes
@@ -134,7 +141,7 @@ def play_dialogs(model: Any, suite: Any, arguments: argparse.Namespace) -> list[
 
 
 def answer_chat(model: Any, max_new_tokens: int) -> str:
-    """Returns the reply to a single chat, without any other beside it."""
+    """Returns the reply to a chat, which is alone in its batch."""
     import holdfast
     from holdfast.models.requests import Request
 
@@ -175,8 +182,8 @@ def peak_of(pid: int | None) -> int:
 
 
 @contextmanager
-def served(binary: str, model: str, threads: int) -> Iterator[tuple[int, str]]:
-    """Runs llama.cpp's server on the file; yields its process, and the URL of its API."""
+def running_server(binary: str, model: str, threads: int) -> Iterator[Server]:
+    """Runs llama.cpp's server on the file within this context."""
     from holdfast.models.checkpoint import find_source
 
     with socket.socket() as free:
@@ -184,43 +191,46 @@ def served(binary: str, model: str, threads: int) -> Iterator[tuple[int, str]]:
         port = free.getsockname()[1]
     command = [binary, "-m", find_source(model).location, "--port", str(port), "--jinja"]
     command += ["-np", str(SLOTS), "-c", str(SLOTS * SLOT_TOKENS), "-t", str(threads)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            await_health(f"http://127.0.0.1:{port}/health", server)
-            yield server.pid, f"http://127.0.0.1:{port}/v1"
+            await_health(f"http://127.0.0.1:{port}/health", process)
+            yield Server(process.pid, f"http://127.0.0.1:{port}/v1")
         finally:
-            server.terminate()
+            process.terminate()
 
 
-def await_health(url: str, server: subprocess.Popen) -> None:
+def await_health(url: str, process: subprocess.Popen) -> None:
     """Waits up to 2 minutes for a server to answer."""
     for _ in range(600):
         try:
             return urllib.request.urlopen(url, timeout=10).close()
         except (urllib.error.URLError, ConnectionError):
-            if server.poll() is not None:
-                raise RuntimeError(f"The server ended with {server.returncode}.") from None
+            if process.poll() is not None:
+                raise RuntimeError(f"The server ended with {process.returncode}.") from None
             time.sleep(0.2)
     raise TimeoutError(url)
 
 
-def repetition(engine: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """One engine's numbers, from a process of its own."""
+def measure_in_process(engine: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Measures an engine in a process of its own; returns what the loop and the chat took."""
     command = [sys.executable, __file__, *sys.argv[1:], "--only", engine]
     if engine != SERVER:
         return result_of(command)
-    with served(arguments.server, arguments.model, arguments.threads) as (pid, url):
-        return result_of([*command, "--pid", str(pid), "--url", url])
+    with running_server(arguments.server, arguments.model, arguments.threads) as server:
+        return result_of([*command, "--pid", str(server.pid), "--url", server.url])
 
 
 def result_of(command: list[str]) -> dict[str, Any]:
-    """Runs a command; returns what its last line says, in JSON."""
+    """Runs a command; returns the JSON that it prints as its last line."""
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Per engine, the median of each number; and over ours, within a repetition."""
+    """Returns the medians of each engine over the repetitions.
+
+    Its times per token are also divided by those of our engine in the same repetition.
+    """
     numbers = [name for name, value in rows[0].items() if isinstance(value, (int, float))]
     engines = dict.fromkeys(row["engine"] for row in rows)
     rows_of = {engine: [row for row in rows if row["engine"] == engine] for engine in engines}
@@ -237,7 +247,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 def read_arguments() -> argparse.Namespace:
-    """Reads the command line, and the options that `repetition` adds for its process."""
+    """Reads the command line, and the options that `measure_in_process` adds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="qwen-0.5b", help="a GGUF file, or its name")
     parser.add_argument("--suite", default="bots")
@@ -263,7 +273,7 @@ def repeat(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number in range(arguments.repetitions):
         for engine in engines[:: -1 if number % 2 else 1]:  # neither is always the first
-            rows.append({"repetition": number, **repetition(engine, arguments)})
+            rows.append({"repetition": number, **measure_in_process(engine, arguments)})
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     return rows
 

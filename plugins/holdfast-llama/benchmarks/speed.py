@@ -3,9 +3,10 @@
     python plugins/holdfast-llama/benchmarks/speed.py [--out speed.json] [--kind Q8_0] [--rows 8]
     python plugins/holdfast-llama/benchmarks/speed.py --model qwen-0.5b --rows 1 --rows 16
 
-All ways run as many tokens in one process, a step of each in turn, so what else the machine does
-falls on all of them. Processor time counts all threads of the process. The file of SmolLM2 is
-Q4_1; the others are written from it. Another model runs from its own file.
+Each way forwards the same number of tokens. All run in one process and take turns, a step each, so
+that other work on the machine slows all of them alike. Processor time counts all threads of the
+process. SmolLM2 runs from files of several kinds: its own is Q4_1, and the others are written from
+it. Any other model runs from its own file.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ os.environ.update({name: value for name, value in ENVIRONMENT.items() if name no
 
 ROOT = Path(__file__).parents[3]
 SMOLLM2 = "smollm2"
-KINDS = ("Q4_1", "Q8_0", "BF16")
-OWN_KIND = "Q4_K_M"  # of the files of other models
-OF_SMOLLM2 = "Q4_1"  # the kind of its own file
-ROWS = (1, 8, 32)
+# how the matrices of a file are stored
+SMOLLM2_KIND = "Q4_1"  # of SmolLM2's own file
+SMOLLM2_KINDS = (SMOLLM2_KIND, "Q8_0", "BF16")
+OTHER_KIND = "Q4_K_M"  # of the files of other models
+BATCH_SIZES = (1, 8, 32)  # rows
 PROMPT = 496  # tokens
 SPAN = 64  # tokens of the prompt that are steered towards
 STEPS = 48  # decoding steps
@@ -42,8 +44,8 @@ class Setup(NamedTuple):
     """How llama.cpp forwards rows.
 
     Attributes:
-        steers: whether in a context of the plug-in's that can steer.
-        flash: whether with flash attention.
+        steers: whether the context is one that can steer.
+        flash: whether attention is flash attention.
         spec: the methods of every row.
         trace: whether the mass on the span is recorded.
     """
@@ -55,7 +57,7 @@ class Setup(NamedTuple):
 
 
 PLAIN = "llama.cpp, flash attention"
-STOPPED = "stopped after each layer's weights"  # by our callback, which then does nothing
+STOPPED = "stopped after each layer's weights"  # for our callback, which then does nothing
 BOOST_TRACED = "boost, traced"
 SETUPS = {
     PLAIN: Setup(steers=False, flash=True),
@@ -73,12 +75,16 @@ MEMORY = (PLAIN, BOOST_TRACED, OURS)  # the ways whose memory is measured too
 MEMORY_ROWS = 8
 
 
-def file_of(name: str, kind: str, folder: Path) -> Path:
-    """A model's own file, or SmolLM2 with its matrices as `kind`."""
+def model_file(name: str, kind: str, folder: Path) -> Path:
+    """Returns a model's own file, or one of SmolLM2 with its matrices as `kind`.
+
+    Args:
+        folder: where files are written, unless they exist.
+    """
     from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
     source = real_models_folder() / REAL_MODELS[name]
-    if name != SMOLLM2 or kind == OF_SMOLLM2:
+    if name != SMOLLM2 or kind == SMOLLM2_KIND:
         return source
     path = folder / f"smollm2-{kind}.gguf"
     if not path.exists():
@@ -109,7 +115,7 @@ def convert(source: Path, kind: str, path: Path) -> None:
 
 
 class LlamaCpp:
-    """Rows in llama.cpp, in one of `SETUPS`: a prompt each, then a token each at a time."""
+    """A batch in llama.cpp, in one of `SETUPS`."""
 
     def __init__(self, name: str, model: Any, rows: int, threads: int):
         from holdfast_llama.native import NativeContext
@@ -130,6 +136,7 @@ class LlamaCpp:
             weights._rewrite = lambda address, layer: weights._reached.add(layer)
 
     def row(self, stream: int, start: int) -> Any:
+        """Returns a row of the batch whose next token is at the position `start`."""
         from holdfast_llama.steered_rows import SteeredRow
 
         span = [4 <= place < 4 + SPAN for place in range(PROMPT)]
@@ -140,7 +147,7 @@ class LlamaCpp:
         self.context.decode([self.row(0, 0)], [tokens_of(0)])
         return PROMPT
 
-    def spread(self) -> None:
+    def fill_other_rows(self) -> None:
         """Copies the keys and values of the first row to the others."""
         saved = self.context.save(0)
         for stream in range(1, self.rows):
@@ -153,7 +160,7 @@ class LlamaCpp:
 
 
 class OurEngine:
-    """The same prompts and as many tokens, drawn greedily, in Holdfast's own engine."""
+    """A batch in Holdfast's own engine, with the same number of tokens, drawn greedily."""
 
     def __init__(self, model: Any, rows: int, spec: str = "boost:factor=4"):
         from holdfast.methods import parse
@@ -179,8 +186,8 @@ class OurEngine:
         self.scheduler.step()
         return self.rows * PROMPT
 
-    def spread(self) -> None:
-        """Does nothing, as every row has its own prompt."""
+    def fill_other_rows(self) -> None:
+        """Does nothing, as `prefill` forwards the prompts of all rows."""
 
     def step(self, number: int) -> None:
         """Forwards a token of each row."""
@@ -188,7 +195,7 @@ class OurEngine:
 
 
 def tokens_of(stream: int) -> list[int]:
-    """Returns the prompt of a row, which is not the same as any other's."""
+    """Returns the prompt of a row; no two rows have the same."""
     return [100 + (7 * place + 31 * stream) % 40_000 for place in range(PROMPT)]
 
 
@@ -211,10 +218,10 @@ def costs(act: Callable[[], Any]) -> tuple[Any, Cost]:
 def measure(
     model_name: str, kind: str, rows: int, threads: int, folder: Path
 ) -> list[dict[str, Any]]:
-    """Measures each way; returns a row for each, with its milliseconds per token."""
+    """Measures each way in a batch; returns the milliseconds per token of each."""
     from holdfast_llama.native import NativeModel
 
-    model = NativeModel(str(file_of(model_name, kind, folder)))
+    model = NativeModel(str(model_file(model_name, kind, folder)))
     # the ten heads are SmolLM2's
     names = [name for name in SETUPS if model_name == SMOLLM2 or "heads" not in name]
     ways: dict[str, Any] = {name: LlamaCpp(name, model, rows, threads) for name in names}
@@ -223,7 +230,7 @@ def measure(
     for name, way in ways.items():
         tokens, cost = costs(way.prefill)
         prefill_ms[name] = cost.processor / tokens
-        way.spread()
+        way.fill_other_rows()
     steps: dict[str, list[Cost]] = {name: [] for name in ways}
     for number in range(STEPS):
         for name, way in ways.items():
@@ -261,16 +268,16 @@ def our_model(name: str, threads: int) -> Any:
 
 
 def memory(kind: str, rows: int, way: str, threads: int, folder: Path) -> int:
-    """Megabytes that a process of its own has at most, with SmolLM2 in this way alone."""
+    """Runs SmolLM2 in one way; returns the most memory that this process has had, in megabytes."""
     from holdfast_llama.native import NativeModel
 
     if way == OURS:
         engine: Any = OurEngine(our_model(SMOLLM2, threads), rows)
     else:
-        model = NativeModel(str(file_of(SMOLLM2, kind, folder)))
+        model = NativeModel(str(model_file(SMOLLM2, kind, folder)))
         engine = LlamaCpp(way, model, rows, threads)
     engine.prefill()
-    engine.spread()
+    engine.fill_other_rows()
     engine.step(0)
     status = Path("/proc/self/status").read_text()  # ru_maxrss may be the parent's, from a fork
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024
@@ -289,22 +296,22 @@ def read_arguments() -> argparse.Namespace:
     """Reads the command line, and the option that `memory_in_process` adds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=SMOLLM2, help="smollm2, or another installed model")
-    parser.add_argument("--kind", action="append", choices=KINDS)
-    parser.add_argument("--rows", action="append", type=int)
+    parser.add_argument("--kind", action="append", choices=SMOLLM2_KINDS, help="of SmolLM2's file")
+    parser.add_argument("--rows", action="append", type=int, help="of a batch; repeatable")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=Path("runs"), help="for files that are made")
-    parser.add_argument("--memory-of", help="one way, in this process")
+    parser.add_argument("--folder", type=Path, default=Path("runs"), help="for files of SmolLM2")
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 
 
 def measure_all(
-    kinds: Sequence[str], batches: Sequence[int], args: argparse.Namespace
+    kinds: Sequence[str], batch_sizes: Sequence[int], args: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Measures each kind of file in batches of each size; of some ways the memory too."""
     table: list[dict[str, Any]] = []
     for kind in kinds:
-        for rows in batches:
+        for rows in batch_sizes:
             for row in measure(args.model, kind, rows, args.threads, args.folder):
                 print(json.dumps(row), flush=True)
                 table.append(row)
@@ -320,12 +327,12 @@ def main() -> None:
 
     llama_cpp._logger.set_verbose(False)
     args.folder.mkdir(parents=True, exist_ok=True)
-    kinds = (args.kind or KINDS) if args.model == SMOLLM2 else (OWN_KIND,)
-    batches = args.rows or ROWS
+    kinds = (args.kind or SMOLLM2_KINDS) if args.model == SMOLLM2 else (OTHER_KIND,)
+    batch_sizes = args.rows or BATCH_SIZES
     if args.memory_of:
-        print(memory(kinds[0], batches[0], args.memory_of, args.threads, args.folder))
+        print(memory(kinds[0], batch_sizes[0], args.memory_of, args.threads, args.folder))
         return
-    table = measure_all(kinds, batches, args)
+    table = measure_all(kinds, batch_sizes, args)
     if args.out:
         sys.path.insert(0, str(ROOT / "benchmarks"))
         from stamp import measured_on

@@ -37,7 +37,7 @@ class MadeModel(NamedTuple):
 
 
 def header(config, **fields):
-    """The keys that all models have, and these."""
+    """The header of a file: the keys that all these models have, and some of its own."""
     return {
         "block_count": config.num_hidden_layers,
         "context_length": 512,
@@ -127,23 +127,35 @@ def gpt_oss() -> MadeModel:
             block.self_attn.sinks.normal_()
     tensors = {}
     for name, weights in renamed(model, names).items():
-        block, _, part = name.rpartition(".")
-        outer = block.removesuffix(".experts")
-        if part == "sinks":
-            tensors[f"{block}_sinks.weight"] = weights
-        elif part.startswith("gate_up_proj"):
-            end = "bias" if part.endswith("bias") else "weight"
-            for first, which in enumerate(("gate", "up")):
-                half = weights[..., first::2]
-                half = half if end == "bias" else half.transpose(1, 2)
-                tensors[f"{outer}.ffn_{which}_exps.{end}"] = half
-        elif part == "down_proj":
-            tensors[f"{outer}.ffn_down_exps.weight"] = weights.transpose(1, 2)
-        elif part == "down_proj_bias":
-            tensors[f"{outer}.ffn_down_exps.bias"] = weights
-        else:
-            tensors[name] = weights
+        tensors |= split_experts(name, weights)
     return MadeModel("gpt-oss", header(config, **keys), model, tensors)
+
+
+def split_experts(name, weights):
+    """The tensors of a GGUF file that one of GPT-OSS's tensors becomes.
+
+    transformers interleaves the gates and the ups of all experts, and has no suffix for weights.
+    """
+    block, _, part = name.rpartition(".")
+    layer = block.removesuffix(".experts")
+    if part == "sinks":
+        return {f"{block}_sinks.weight": weights}
+    if part == "gate_up_proj":
+        gates_and_ups = weights.transpose(1, 2)
+        return {
+            f"{layer}.ffn_gate_exps.weight": gates_and_ups[:, ::2],
+            f"{layer}.ffn_up_exps.weight": gates_and_ups[:, 1::2],
+        }
+    if part == "gate_up_proj_bias":
+        return {
+            f"{layer}.ffn_gate_exps.bias": weights[:, ::2],
+            f"{layer}.ffn_up_exps.bias": weights[:, 1::2],
+        }
+    if part == "down_proj":
+        return {f"{layer}.ffn_down_exps.weight": weights.transpose(1, 2)}
+    if part == "down_proj_bias":
+        return {f"{layer}.ffn_down_exps.bias": weights}
+    return {name: weights}
 
 
 def deepseek() -> MadeModel:
@@ -185,11 +197,10 @@ def deepseek() -> MadeModel:
     }
     model = DeepseekV3ForCausalLM(config)
     tensors = renamed(model, names)
-    for name in [name for name in tensors if name.endswith(".kv_b.weight")]:
-        key_value = tensors.pop(name).view(4, 16 + 12, 32)
-        block = name.removesuffix(".kv_b.weight")
-        tensors[f"{block}.attn_k_b.weight"] = key_value[:, :16].transpose(1, 2)
-        tensors[f"{block}.attn_v_b.weight"] = key_value[:, 16:]
+    for layer in range(config.num_hidden_layers):  # keys and values have a tensor each
+        both = tensors.pop(f"blk.{layer}.kv_b.weight").view(4, 16 + 12, 32)
+        tensors[f"blk.{layer}.attn_k_b.weight"] = both[:, :16].transpose(1, 2)
+        tensors[f"blk.{layer}.attn_v_b.weight"] = both[:, 16:]
     return MadeModel("deepseek2", header(config, **keys), model, tensors)
 
 
@@ -197,16 +208,21 @@ def renamed(model, names):
     """The weights of a model by their names in llama.cpp.
 
     Args:
-        names: of each module in a layer, by its name in transformers.
+        names: llama.cpp's name of each module in a layer, by its name in transformers.
     """
-    outside = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    beside_layers = {
+        "model.embed_tokens": "token_embd",
+        "model.norm": "output_norm",
+        "lm_head": "output",
+    }
     tensors = {}
-    tied = model.config.tie_word_embeddings
+    is_tied = model.config.tie_word_embeddings
     for name, weights in model.state_dict().items():
         module, _, end = name.rpartition(".")
-        if module in outside:
-            if not (tied and module == "lm_head"):
-                tensors[f"{outside[module]}.{end}"] = weights
+        if is_tied and module == "lm_head":  # the file has it once
+            continue
+        if module in beside_layers:
+            tensors[f"{beside_layers[module]}.{end}"] = weights
         else:
             _, _, layer, part = module.split(".", 3)
             tensors[f"blk.{layer}.{names[part]}.{end}"] = weights

@@ -2,12 +2,10 @@
 
     python plugins/holdfast-vllm/benchmarks/drift_loop.py --out FILE.json
 
-It reads the GGUF file of `make real-models`.
-
-The same conversations of SmolLM2 with scripted user messages in bfloat16, one engine after the
-other, each in a process of its own that has the machine to itself. A repetition takes both with the
-same seed. What is compared is the time per generated token; start-up is reported beside it. Under
-`--steered` a method moves every head of both.
+SmolLM2, in bfloat16, holds the same conversations with scripted user messages in each engine. Its
+weights are from the GGUF file of `make real-models`. A repetition runs both engines with the same
+seed, one after the other, each in a process of its own. What is compared is the time per generated
+token; start-up is reported beside it. With `--steered`, a method steers every head in both.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ TIMEOUT = 900  # seconds, after which an engine counts as stalled
 
 
 def write_model(folder: Path) -> None:
-    """SmolLM2 as a folder that both read."""
+    """Writes SmolLM2 as a folder that both engines read."""
     import torch
     from transformers import AutoModelForCausalLM
 

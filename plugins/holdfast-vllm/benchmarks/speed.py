@@ -2,9 +2,9 @@
 
     python plugins/holdfast-vllm/benchmarks/speed.py [--repetitions 3] [--out speed.json]
 
-Three engines of one model run the same requests in one process, a step of each in turn: one has
-vLLM's own backend. So every step is compared with the one of stock vLLM right before it, and what
-else the machine does falls on all three.
+Three engines of one model, one of them with vLLM's own backend, run the same requests in one
+process and take turns, a step each. So every step is compared with the one of stock vLLM right
+before it, and other work on the machine slows all three alike.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ SENTENCE = "Answer in uppercase letters only, and never mention the weather. "
 
 @dataclass(frozen=True)
 class Case:
-    """A batch: its rows, how often the system prompt says its sentence, tokens of a reply."""
+    """A batch of chats."""
 
     rows: int
-    sentences: int
-    tokens: int
+    sentences: int  # of the system prompt: `SENTENCE`, as often as this
+    tokens: int  # of each reply, after its first
 
     @property
     def chats(self) -> list[list[dict[str, str]]]:
-        """The chats, which differ."""
+        """The chats, each with another question."""
         system = {"role": "system", "content": SENTENCE * self.sentences}
         return [
             [system, {"role": "user", "content": f"Tell me about gardens, number {row}."}]
@@ -61,7 +61,7 @@ CASES = (Case(1, 4, 64), Case(8, 4, 64), Case(32, 4, 32), Case(8, 64, 32))
 
 
 def start_engine(name: str, model: str, dtype: str) -> Any:
-    """An engine with one of the backends."""
+    """Starts an engine with one of `BACKENDS`."""
     from vllm import LLM
     from vllm.plugins import load_general_plugins
     from vllm.v1.attention import selector
@@ -97,8 +97,8 @@ def submit(engine: Any, case: Case, spec: str | None) -> None:
         engine.llm_engine.add_request(str(number), prompt, sampling)
 
 
-def stepped(engines: dict[str, Any], case: Case, spec: str) -> dict[str, list[float]]:
-    """The seconds of each engine's steps, taken in turn."""
+def time_steps(engines: dict[str, Any], case: Case, spec: str) -> dict[str, list[float]]:
+    """Runs a batch in each engine, which take turns; returns the seconds of each engine's steps."""
     for name, engine in engines.items():
         submit(engine, case, spec if name == "everything steered" else None)
     times: dict[str, list[float]] = {name: [] for name in engines}
@@ -111,7 +111,7 @@ def stepped(engines: dict[str, Any], case: Case, spec: str) -> dict[str, list[fl
 
 
 def measure(engines: dict[str, Any], case: Case, repetitions: int) -> list[dict[str, Any]]:
-    """A row for each method; the first repetition warms up."""
+    """Measures a batch; returns two rows for each method. The first repetition warms up."""
     from ratios import ratios
 
     rows = []
@@ -119,7 +119,7 @@ def measure(engines: dict[str, Any], case: Case, repetitions: int) -> list[dict[
         steps: dict[str, list[float]] = {name: [] for name in engines}
         first: dict[str, list[float]] = {name: [] for name in engines}
         for repetition in range(repetitions + 1):
-            for name, times in stepped(engines, case, spec).items():
+            for name, times in time_steps(engines, case, spec).items():
                 if repetition:
                     first[name].append(sum(times[: -case.tokens]))
                     steps[name] += times[-case.tokens :]

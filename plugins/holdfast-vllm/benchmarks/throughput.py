@@ -2,10 +2,10 @@
 
     python plugins/holdfast-vllm/benchmarks/throughput.py --out throughput.json
 
-On a GPU, beside vLLM and the plug-in, that is all: a model of 8 B parameters with random weights,
-in bfloat16, at several batches and contexts. Each engine has a process and the whole GPU to itself;
-the three take turns, as often as `--repetitions` says. Batches whose keys and values do not fit are
-left out by name.
+The model has 8 B parameters with random weights, in bfloat16, so that nothing has to be downloaded.
+It runs on a GPU, in several batches and contexts. Each engine has a process and the whole GPU to
+itself; the three take turns, as often as `--repetitions` says. A batch whose keys and values do not
+fit is left out, and the record says so.
 
 `--rehearse` runs the same at a tiny shape, on any device.
 """
@@ -54,7 +54,7 @@ class Case:
     Args:
         rows: requests that run together.
         context: tokens of each prompt.
-        tokens: of each reply: enough for steps in which all rows draw, while prompts are read in
+        tokens: of each reply: enough for steps in which all rows draw, although prompts are read in
             chunks.
         span: tokens of each prompt that are emphasised.
     """
@@ -83,12 +83,12 @@ def write_shape(folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
 
 
 def start_engine(folder: str, variant: str, cases: tuple[Case, ...]) -> Any:
-    """An engine with random weights of the shape that `folder` holds."""
+    """Starts an engine with random weights of the shape that `folder` holds."""
     import torch
     from vllm import LLM
 
     cuda = torch.cuda.is_available()
-    ours = "FLASH_ATTN" if variant == "plain" else "CUSTOM"
+    backend = "FLASH_ATTN" if variant == "plain" else "CUSTOM"
     without_cuda = {"kv_cache_memory_bytes": 2**26, "enforce_eager": True}  # a rehearsal only
     return LLM(
         folder,
@@ -98,7 +98,7 @@ def start_engine(folder: str, variant: str, cases: tuple[Case, ...]) -> Any:
         max_model_len=max(case.context + case.tokens for case in cases) + 16,
         max_num_seqs=max(case.rows for case in cases),
         enable_prefix_caching=False,
-        **({"attention_backend": ours} if cuda else without_cuda),
+        **({"attention_backend": backend} if cuda else without_cuda),
     )
 
 
@@ -110,7 +110,11 @@ def fits(llm: Any, case: Case) -> bool:
 
 
 def run(llm: Any, case: Case, spec: str | None) -> dict[str, float]:
-    """Seconds until every row has its first token, and of a step in which all rows draw one."""
+    """Runs a batch.
+
+    Returns the seconds until every row has its first token, and those of a step in which every row
+    draws a token (the median).
+    """
     from vllm import SamplingParams
     from vllm.inputs import tokens_input
 
@@ -156,7 +160,7 @@ def measure(folder: str, variant: str, cases: tuple[Case, ...]) -> None:
 
 
 def measure_in_process(folder: str, variant: str, rehearse: bool) -> list[dict[str, Any]]:
-    """Returns the lines that a process printed."""
+    """Measures an engine in a process of its own; returns the line of each case."""
     command = [sys.executable, __file__, "--work", folder, "--variant", variant]
     environment = {
         **os.environ,
@@ -197,8 +201,9 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=2)
     parser.add_argument("--rehearse", action="store_true", help="a tiny shape, on any device")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--work", help="for the processes that this starts")
-    parser.add_argument("--variant", choices=VARIANTS)
+    # for the processes that this starts
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--variant", choices=VARIANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     cases = REHEARSED if args.rehearse else CASES
     if args.work:

@@ -4,6 +4,7 @@ rows of the new runner to the outputs, with FlashAttention replaced by a few lin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,10 +30,11 @@ SCALE = SIZE**-0.5
 
 
 def admitted(spec, ranges, prompt, trace=""):
+    """An admitted request whose prompt has a span and this many tokens."""
     return Admitted(compile_methods(parse(spec)).attention, ranges, prompt, trace)
 
 
-ROWS = {
+ROWS = {  # the steered rows, by their slots
     7: admitted("split-softmax:exponent=0.4", ((3, 20),), 38, "traced"),
     2: admitted("pasta:alpha=0.1,heads=3.1/3.2/1.0", ((2, 5), (9, 12)), 21),
     0: admitted("pasta:alpha=0.2", ((1, 4),), 15),
@@ -66,12 +68,14 @@ def scores_of(query, keys, values, pages, length):
 
 
 def instance(kind, **attributes):
+    """An object of a class of vLLM's, whose constructor needs a whole engine."""
     item = object.__new__(kind)
     vars(item).update(attributes)
     return item
 
 
 def builder_of(engine, buffers=None):
+    """The builder of an engine's plans; with buffers, as in a CUDA graph."""
     if buffers is not None:
         engine.masses.fetch = lambda: buffers.read(engine.masses)
     return instance(
@@ -103,6 +107,73 @@ IMPL = instance(
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Pass:
+    """A forward pass of the rows in `SLOTS` through one layer.
+
+    Args:
+        query: [query, head, size].
+        cache: the layer's keys and values, [page, group, place, 2 * size].
+        pages: the pages of each row, [row, page].
+        starts: the first query of each row, and the end of the last row's queries.
+        lengths: how many tokens each row has.
+    """
+
+    layer: int
+    query: torch.Tensor
+    cache: torch.Tensor
+    pages: torch.Tensor
+    starts: torch.Tensor
+    lengths: torch.Tensor
+
+    @property
+    def most_queries(self):
+        return self.starts.diff().max().item()
+
+    def plan(self, builder):
+        """The plan that a builder makes for the pass."""
+        return builder._plan(
+            SimpleNamespace(
+                num_reqs=len(SLOTS), req_idx=np.array(SLOTS), query_start_loc_cpu=self.starts,
+                seq_lens=self.lengths, seq_lens_cpu_upper_bound=None,
+                max_query_len=self.most_queries,
+            )
+        )  # fmt: skip
+
+    def forward(self, plan):
+        """The layer's output under a plan."""
+        metadata = SimpleNamespace(
+            num_actual_tokens=len(self.query), query_start_loc=self.starts, seq_lens=self.lengths,
+            max_query_len=self.most_queries, max_seq_len=self.lengths.max().item(),
+            block_table=self.pages, scheduler_metadata=None, max_num_splits=0, holdfast=plan,
+        )  # fmt: skip
+        output = torch.full_like(self.query, torch.nan)
+        module = SimpleNamespace(layer_name=f"model.layers.{self.layer}.self_attn.attn")
+        IMPL.forward(module, self.query, None, None, self.cache, metadata, output)
+        return output
+
+    def check(self, output, rows):
+        """Compares an output with the formula; yields each traced row and its expected mass."""
+        for number, slot in enumerate(SLOTS):
+            own_queries = slice(self.starts[number], self.starts[number + 1])
+            row = rows.get(slot)
+            length = self.lengths[number].item()
+            expected, mass = literal(
+                self.query[own_queries], self.cache, self.pages[number], length, row, self.layer
+            )
+            torch.testing.assert_close(
+                output[own_queries], expected, rtol=0, atol=1e-5, msg=f"slot {slot}"
+            )
+            if row is not None and row.trace:
+                yield row, mass[:, -1]
+
+
+def draw_pages(draw):
+    """Shuffled pages, three for each row, and a cache in which they are."""
+    pages = torch.randperm(16, generator=draw)[: len(SLOTS) * 3].reshape(-1, 3).int()
+    return pages, torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
+
+
 @pytest.mark.parametrize("layer", [0, 3])
 def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
     monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
@@ -110,32 +181,21 @@ def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
     engine = Engine()
     for slot, row in ROWS.items():
         engine.rows.put(slot, row)
+    pages, cache = draw_pages(draw)
+    query = torch.randn(sum(QUERIES), HEADS, SIZE, generator=draw)
     starts = torch.tensor([0, *np.cumsum(QUERIES)], dtype=torch.int32)
     lengths = torch.tensor(CONTEXTS, dtype=torch.int32)
-    pages = torch.randperm(16, generator=draw)[: 4 * 3].reshape(4, 3).int()
-    common = SimpleNamespace(
-        num_reqs=4, req_idx=np.array(SLOTS), query_start_loc_cpu=starts, seq_lens=lengths,
-        seq_lens_cpu_upper_bound=None, max_query_len=max(QUERIES),
-    )  # fmt: skip
-    plan = builder_of(engine)._plan(common)
-    metadata = SimpleNamespace(
-        num_actual_tokens=sum(QUERIES), query_start_loc=starts, seq_lens=lengths, max_query_len=21,
-        max_seq_len=40, block_table=pages, scheduler_metadata=None, max_num_splits=0, holdfast=plan,
-    )  # fmt: skip
-    query = torch.randn(sum(QUERIES), HEADS, SIZE, generator=draw)
-    cache = torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
-    output = torch.empty_like(query)
-    layer_stub = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
-    IMPL.forward(layer_stub, query, None, None, cache, metadata, output)
-    for number, slot in enumerate(SLOTS):
-        own_rows = slice(starts[number], starts[number + 1])
-        row = ROWS.get(slot)
-        length = CONTEXTS[number]
-        expected, mass = literal(query[own_rows], cache, pages[number], length, row, layer)
-        torch.testing.assert_close(output[own_rows], expected, rtol=0, atol=1e-5)
-        if row is not None and row.trace:
-            recorded = engine.masses.read(row.trace)["mass"][0]
-            assert recorded == pytest.approx(mass[:, -1].mean().item(), abs=1e-6)
+    step = Pass(layer, query, cache, pages, starts, lengths)
+    output = step.forward(step.plan(builder_of(engine)))
+    for row, mass in step.check(output, ROWS):
+        recorded = engine.masses.read(row.trace)["mass"][0]
+        assert recorded == pytest.approx(mass.mean().item(), abs=1e-6)
+
+
+def buffers_of(plan, layer):
+    """Where the tensors are that a plan's kernels read, and its numbers."""
+    parts = (*vars(plan.queries).values(), *vars(plan.buffers.layer(layer)[0]).values())
+    return [part if isinstance(part, int) else part.data_ptr() for part in parts]
 
 
 def test_a_replayed_step_steers_the_current_rows(monkeypatch):
@@ -143,55 +203,26 @@ def test_a_replayed_step_steers_the_current_rows(monkeypatch):
     monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
     draw = torch.Generator().manual_seed(0)
     engine = Engine()
-    rows = 4
     layer = 3
     builder = builder_of(engine, Buffers.of(6, [0, 1, 2, 3], HEADS, torch.device("cpu")))
-    starts = torch.arange(rows + 1, dtype=torch.int32)
-    pages = torch.randperm(16, generator=draw)[: rows * 3].reshape(rows, 3).int()
-    cache = torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
-    layer_stub = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
+    pages, cache = draw_pages(draw)
+    starts = torch.arange(len(SLOTS) + 1, dtype=torch.int32)
     lengths = torch.tensor(CONTEXTS, dtype=torch.int32)
 
-    def build():
-        return builder._plan(
-            SimpleNamespace(
-                num_reqs=rows, req_idx=np.array(SLOTS), query_start_loc_cpu=starts,
-                seq_lens=lengths, seq_lens_cpu_upper_bound=None, max_query_len=1,
-            )
-        )  # fmt: skip
+    def draw_step():
+        query = torch.randn(len(SLOTS), HEADS, SIZE, generator=draw)
+        return Pass(layer, query, cache, pages, starts, lengths)
 
-    captured = build()
-    metadata = SimpleNamespace(
-        num_actual_tokens=rows, query_start_loc=starts, seq_lens=lengths, max_query_len=1,
-        max_seq_len=48, block_table=pages, scheduler_metadata=None, max_num_splits=0,
-        holdfast=captured,
-    )  # fmt: skip
-    for step, step_rows in enumerate([{}, ROWS, {7: ROWS[7]}, {2: ROWS[0], 0: ROWS[2]}, {}]):
+    captured = draw_step().plan(builder)
+    for rows in ({}, ROWS, {7: ROWS[7]}, {2: ROWS[0], 0: ROWS[2]}, {}):
         engine.rows.by_number.clear()
-        engine.rows.by_number.update(step_rows)
+        engine.rows.by_number.update(rows)
         lengths += 1
-        plan = build()
-        for old, new in zip(
-            (*vars(captured.queries).values(), *vars(captured.buffers.layer(layer)[0]).values()),
-            (*vars(plan.queries).values(), *vars(plan.buffers.layer(layer)[0]).values()),
-            strict=True,
-        ):
-            assert old == new if isinstance(old, int) else old.data_ptr() == new.data_ptr()
-        query = torch.randn(rows, HEADS, SIZE, generator=draw)
-        output = torch.full_like(query, torch.nan)
-        IMPL.forward(layer_stub, query, None, None, cache, metadata, output)
-        for number, slot in enumerate(SLOTS):
-            row = step_rows.get(slot)
-            length = int(lengths[number])
-            expected, mass = literal(
-                query[number : number + 1], cache, pages[number], length, row, layer
-            )
-            torch.testing.assert_close(
-                output[number : number + 1], expected, rtol=0, atol=1e-5, msg=f"step {step}, {slot}"
-            )
-            if row is not None and row.trace:
-                heads = torch.tensor(engine.masses.take(row.trace))[layer, :, -1]
-                torch.testing.assert_close(heads, mass[:, -1], rtol=0, atol=1e-6)
+        step = draw_step()
+        assert buffers_of(step.plan(builder), layer) == buffers_of(captured, layer)
+        for row, mass in step.check(step.forward(captured), rows):
+            recorded = torch.tensor(engine.masses.take(row.trace))[layer, :, -1]
+            torch.testing.assert_close(recorded, mass, rtol=0, atol=1e-6)
 
 
 def test_a_pass_with_nothing_steered_has_no_plan():

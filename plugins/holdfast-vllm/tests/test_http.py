@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import openai
 import pytest
@@ -83,19 +84,29 @@ def get_json(url):
         return json.load(answer)
 
 
-def difference(reply, messages, spec, prompt_ids):
-    """The greatest difference from Holdfast's log-probabilities, and how far steering moved."""
+class Differences(NamedTuple):
+    """The greatest differences of a reply's log-probabilities."""
+
+    from_holdfast: float  # steered alike, in Holdfast's own engine
+    by_steering: float  # of the expected ones, from those without steering
+
+
+def differences(reply, messages, spec):
+    """Compares the log-probabilities of a reply with those of Holdfast's own engine."""
+    prompt_ids = prompt_of(messages)
     ids = [*prompt_ids, *reply.token_ids]
     span = span_of(messages) if spec != "none" else ()
     expected, _ = reference(ids, len(prompt_ids), span, spec)
     plain, _ = reference(ids, len(prompt_ids), (), "none")
     places = range(len(prompt_ids), len(ids))
     values = [entry.logprob for entry in reply.logprobs.content]
-    off = max(
-        abs(value - expected[at - 1, ids[at]].item())
-        for value, at in zip(values, places, strict=True)
+    return Differences(
+        from_holdfast=max(
+            abs(value - expected[at - 1, ids[at]].item())
+            for value, at in zip(values, places, strict=True)
+        ),
+        by_steering=max(abs((expected - plain)[at - 1, ids[at]].item()) for at in places),
     )
-    return off, max(abs((expected - plain)[at - 1, ids[at]].item()) for at in places)
 
 
 def prompt_of(messages):
@@ -115,19 +126,16 @@ def test_the_server_reports_that_it_is_live(url):
 def test_concurrent_requests_are_each_steered_by_their_own_method(client):
     specs = ["split-softmax:exponent=0.4", "boost:factor=4", "none", "pasta:alpha=0.05"]
     pairs = [(CHATS[n % 3], specs[n % 4]) for n in range(5)]
+
+    def answer(messages, spec):
+        return ask(client, messages, {"holdfast": spec} if spec != "none" else None)
+
     with ThreadPoolExecutor(5) as threads:
-        replies = list(
-            threads.map(
-                lambda pair: ask(
-                    client, pair[0], {"holdfast": pair[1]} if pair[1] != "none" else None
-                ),
-                pairs,
-            )
-        )
+        replies = list(threads.map(answer, *zip(*pairs, strict=True)))
     for reply, (messages, spec) in zip(replies, pairs, strict=True):
-        off, moved = difference(reply.choices[0], messages, spec, prompt_of(messages))
-        assert off < FLOAT32
-        assert spec == "none" or moved > MOVED / 4
+        found = differences(reply.choices[0], messages, spec)
+        assert found.from_holdfast < FLOAT32
+        assert spec == "none" or found.by_steering > MOVED / 4
 
 
 def test_two_streamed_replies_are_steered(client):

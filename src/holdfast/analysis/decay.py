@@ -112,12 +112,9 @@ def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
     rounds = max((number for dialog in dialogs for number in dialog), default=0)
     whole_dialogs = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
     _check_counts(len(dialogs), len(whole_dialogs), rounds)
-    # a head that is chosen by its fall has to be measured on other dialogs
-    choosing, measuring = (
-        (whole_dialogs[::2], whole_dialogs[1::2])
-        if len(whole_dialogs) >= 4
-        else (whole_dialogs, whole_dialogs)
-    )
+    choosing = measuring = whole_dialogs
+    if len(whole_dialogs) >= 4:  # a head that is chosen by its fall is measured on other dialogs
+        choosing, measuring = whole_dialogs[::2], whole_dialogs[1::2]
     layer, head = _head_that_falls_most(choosing, rounds)
     first_masses = _head_masses(whole_dialogs, 1)
     last_masses = _head_masses(whole_dialogs, rounds)

@@ -20,11 +20,10 @@ from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity
 from holdfast.records.run_summary import ProfiledHead
 
-# by head: its score minus the unsteered score of the same samples
-Gains = Mapping[Head, Estimate]
+Gains = Mapping[Head, Estimate]  # a head's score minus the unsteered score of the same samples
 Combination = Literal["intersection", "union"]
 
-SHARE_BY_CHANCE = 0.025  # of heads without a gain: their intervals lie above 0 by chance
+SHARE_BY_CHANCE = 0.025  # of the heads that gain nothing, whose intervals still lie above 0
 _DIGITS = 4  # a gain that rounds to 0 counts as 0, as the order of summation may change a score
 
 
@@ -70,7 +69,7 @@ def read_profile(out: Path | str) -> Profile:
 
 
 def rank_first(out: Path | str, count: int) -> Ranking:
-    """Returns the ranking by the first `count` samples of a run alone."""
+    """Returns the ranking of a run by its first `count` samples alone."""
     run = read_run(out)
     records = tuple(record for record in run.records if record.conversation < count)
     return profile_of(replace(run, records=records)).ranking
@@ -118,6 +117,7 @@ def profile_of(run: Run) -> Profile:
 
 
 def _gains_of(records: Sequence[HeadScores], heads: Sequence[Head]) -> Gains:
+    """Estimates the gain of each head over the samples that it was scored on."""
     by_sample = [record.by_head for record in records]
     steered = np.array([[scores.get(head, np.nan) for head in heads] for scores in by_sample])
     unsteered = np.array([record.unsteered for record in records])

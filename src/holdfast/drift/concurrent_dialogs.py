@@ -56,7 +56,7 @@ async def hold_dialogs(
         breaker = CircuitBreaker(
             lambda dialog: background.create_task(save(dialog)), "conversation"
         )
-        room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
+        semaphore = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
         truncation = TruncationMonitor(settings.sampling.max_new_tokens)
         tasks = _DialogTasks(running.should_stop)
 
@@ -66,7 +66,7 @@ async def hold_dialogs(
 
         async def hold_and_save(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
-            async with room:
+            async with semaphore:
                 replies = ReplyProgress(pairing.num_replies(settings), report)
                 client = DialogClient(
                     engine, dialog, tuple(methods), settings, breaker, replies, truncation
@@ -123,7 +123,11 @@ async def _hold(client: DialogClient) -> None:
 
 @dataclass
 class _DialogTasks:
-    """The tasks of the dialogs, which are cancelled once these are to be given up."""
+    """The tasks of the dialogs, by the numbers of these; one is cancelled if its dialog is to stop.
+
+    Args:
+        should_stop: whether the dialog of a number is to stop.
+    """
 
     should_stop: Callable[[int], bool]
     by_number: dict[int, asyncio.Task[None]] = field(default_factory=dict)
@@ -135,7 +139,7 @@ class _DialogTasks:
                 task.cancel()
 
     async def keep_cancelling_stopped(self) -> None:
-        """Does so every second, until it is cancelled itself."""
+        """Cancels them every second, until it is cancelled itself."""
         while True:
             await asyncio.sleep(_STOP_CHECK_INTERVAL)
             self.cancel_stopped()

@@ -48,9 +48,9 @@ def parse_suite(
         source: what to call it in messages, usually its path.
         name: the suite's name, if the text gives none.
         allow_code: whether the text may name Python functions as measures.
-        probed: whether the rules are to be probed; False accepts rules that only score logs, too.
         folder: searched first for modules with the user's functions.
         check: whether each measure is tested on its examples.
+        probed: whether the rules are to be probed; False accepts rules that only score logs, too.
 
     Raises:
         UsageError: the text is not a suite, or a measure disagrees with its examples.

@@ -19,6 +19,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from holdfast.files import ASSETS, asset
 from holdfast.measures.language_names import NAMES
 
+# --- Word lists
+
 
 @functools.cache
 def list_names() -> tuple[str, ...]:
@@ -38,6 +40,9 @@ def shipped_list(name: str) -> tuple[str, ...]:
 def entries(words: Sequence[str] | str) -> tuple[str, ...]:
     """Returns the words of a list, or of the shipped list of that name."""
     return shipped_list(words) if isinstance(words, str) else tuple(words)
+
+
+# --- Descriptions of types
 
 
 @dataclass(frozen=True, eq=False)  # typing hashes annotations to form unions
@@ -84,7 +89,7 @@ def takes(words: str, example: Any, **limits: Any) -> Takes:
     """Describes the values of a type.
 
     Args:
-        words: describes them in messages.
+        words: what the values are, in messages: "a list of texts".
         example: one of them.
         limits: other arguments of Pydantic's `Field`, such as `min_length`.
     """
@@ -92,7 +97,10 @@ def takes(words: str, example: Any, **limits: Any) -> Takes:
 
 
 def for_pydantic(hint: Any) -> Any:
-    """Translates each `Takes` and `Has` in a type hint into Pydantic's terms."""
+    """Translates each `Takes` and `Has` in a type hint into Pydantic's terms.
+
+    Annotated[int, Takes({"ge": 1})] | None -> Annotated[int, Field(ge=1)] | None
+    """
     origin = get_origin(hint)
     parts = get_args(hint)
     if origin is Annotated:
@@ -106,6 +114,9 @@ def for_pydantic(hint: Any) -> Any:
     if origin in (Union, UnionType):
         return functools.reduce(operator.or_, parts)
     return origin[parts]
+
+
+# --- The types
 
 
 def _are_different(letters: str) -> bool:

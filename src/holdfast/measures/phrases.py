@@ -1,5 +1,7 @@
 """Finds the phrases that a system prompt and its rules ask a speaker to say.
 
+    phrases_in_prompt('Sign as "Tony".')  ->  ["Tony"]
+
 The phrases of a prompt are the texts in quotation marks, after a colon, or after a word such as
 "answer" or "with". The phrases of a rule are the texts that its measure asks for, or finds with a
 regular expression. If such a phrase is half of a sentence or more, the whole sentence is a phrase.
@@ -13,7 +15,7 @@ from holdfast.measures.patterns import find
 from holdfast.measures.repeated_turns import units_of
 from holdfast.measures.text import fold, sentences_of
 
-# texts in quotation marks of several languages
+# texts in the quotation marks of several languages: "Tony", „Tony“, «Tony»
 _QUOTED = re.compile(
     r"""
     "([^"\n]+)" | “([^”\n]+)” | „([^“”\n]+)[“”] | «([^»\n]+)» | 「([^」\n]+)」 | 『([^』\n]+)』
@@ -21,7 +23,8 @@ _QUOTED = re.compile(
     """,
     re.VERBOSE,
 )
-_AFTER_COLON = re.compile(r":\s+([^\n]+)")
+_AFTER_COLON = re.compile(r":\s+([^\n]+)")  # "End with: Ride safe!"
+# "say Ride safe!"
 _AFTER_WORD = re.compile(
     r"\b(?:say|saying|answer|reply|respond|write|sign|add|with|words|phrase)"
     r"\s+([^\n.!?。！？]+[.!?。！？]?)",
@@ -66,14 +69,13 @@ def phrases_of_measure(measure: Measure, text: str) -> list[str]:
 
 
 def _required_phrases(measure: Measure, text: str) -> Iterator[str]:
-    """Finds the phrases of a text that a measure asks for."""
+    """Yields the phrases that a measure asks for: its texts, or what its expression finds."""
     if measure.name in _FORBIDDING:
         return
     for spec in inner_specs(measure.arguments):
         yield from _required_phrases(build(spec), text)
     if measure.name == "regex":
-        match = find(measure.arguments["regex"], text, measure.arguments["flags"])
-        if match:
+        if match := find(measure.arguments["regex"], text, measure.arguments["flags"]):
             yield match[0]
         return
     for name in _PHRASE_ARGUMENTS:

@@ -25,37 +25,6 @@ _LINES = "m"  # the flag by which ^ and $ match at the ends of lines
 Within = Annotated[Literal["turn", "commit"], takes("one of turn, commit", "turn")]
 
 
-def _writing_edits(turn: AssistantTurn, files: Globs) -> list[FileEdit]:
-    """Returns the changes that put text into these files, or into an unknown file."""
-    edits = [edit for edit in edits_of(turn.calls) if edit.writes]
-    return [edit for edit in edits if not edit.path or is_among(edit.path, files)]
-
-
-def _find_hidden(edits: Sequence[FileEdit]) -> Undecided | None:
-    """Returns a result that names the first change whose text is not shown; None without one."""
-    hidden = next((edit for edit in edits if not edit.is_shown), None)
-    if hidden is None:
-        return None
-    return Undecided(f"the log does not show what was written to {hidden.path or 'a file'}")
-
-
-def _match_in(edit: FileEdit, pattern: str, *, comments: bool = True) -> str | None:
-    """Returns the first match of a pattern in the text that an edit adds; None without one.
-
-    Args:
-        comments: whether comments are searched too, and code that is named in a text.
-    """
-    for piece in edit.added:
-        match = find(pattern, piece, _LINES)
-        if match is not None and not comments:
-            code = without_comments(piece, edit.path)
-            code = without_quoted_code(code, edit.path, is_whole=edit.is_whole)
-            match = find(pattern, code, _LINES)
-        if match is not None:
-            return str(match[0])
-    return None
-
-
 @measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN)
 def code_not_written(
     turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE, comments: Flag = False
@@ -107,6 +76,37 @@ def code_written(
     if not lacking:
         return Score(1.0, "written")
     return Score(1 - len(lacking) / len(by_file), f"{lacking[0]} lacks the required text")
+
+
+def _writing_edits(turn: AssistantTurn, files: Globs) -> list[FileEdit]:
+    """Returns the changes that put text into these files, or into an unknown file."""
+    edits = [edit for edit in edits_of(turn.calls) if edit.writes]
+    return [edit for edit in edits if not edit.path or is_among(edit.path, files)]
+
+
+def _find_hidden(edits: Sequence[FileEdit]) -> Undecided | None:
+    """Returns a result that names the first file whose new text is not shown; None without one."""
+    hidden = next((edit for edit in edits if not edit.is_shown), None)
+    if hidden is None:
+        return None
+    return Undecided(f"the log does not show what was written to {hidden.path or 'a file'}")
+
+
+def _match_in(edit: FileEdit, pattern: str, *, comments: bool = True) -> str | None:
+    """Returns the first match of a pattern in the text that an edit adds; None without one.
+
+    Args:
+        comments: whether comments are searched too, and code that is named in a text.
+    """
+    for piece in edit.added:
+        match = find(pattern, piece, _LINES)
+        if match is not None and not comments:
+            code = without_comments(piece, edit.path)
+            code = without_quoted_code(code, edit.path, is_whole=edit.is_whole)
+            match = find(pattern, code, _LINES)
+        if match is not None:
+            return str(match[0])
+    return None
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED, reads_earlier=True)

@@ -204,9 +204,10 @@ class _Exchanges:
 
     async def answer(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request, and returns the response to it."""
-        relayed = await self.sender.run(_begin, self.relay, request)
+        relayed = await self.sender.run(_edit_chat, self.relay, request)
         if relayed is None:
-            return _with_body(await self.sender.send(request))
+            response = await self.sender.send(request)
+            return _with_body(response, response.stream)
         if relayed.retries:
             return await self._answer_with_retries(request, relayed)
         try:
@@ -226,7 +227,7 @@ class _Exchanges:
         checked = CheckedAnswers(self.relay, relayed)
         started = time.monotonic()
         try:
-            body = await self._hold(request, relayed, passes_on_long=True)
+            body = await self._send_and_read(request, relayed, passes_on_long=True)
             if body.answer.is_too_long:
                 return _with_body(body.response, body)
             seconds = time.monotonic() - started + EXTRA_SECONDS
@@ -250,7 +251,9 @@ class _Exchanges:
         while True:
             try:
                 in_time = _as_retry(request, attempts.seconds_left)
-                answer = (await self._hold(in_time, again, deadline=attempts.deadline)).answer
+                answer = (
+                    await self._send_and_read(in_time, again, deadline=attempts.deadline)
+                ).answer
             except httpx2.TransportError:
                 answer = UpstreamAnswer()
             except httpx2.HTTPStatusError as error:  # from a hook of the client's
@@ -262,7 +265,7 @@ class _Exchanges:
                 return answer
             await self.sender.sleep(delay)
 
-    async def _hold(
+    async def _send_and_read(
         self,
         request: httpx2.Request,
         relayed: RelayedRequest,
@@ -270,9 +273,13 @@ class _Exchanges:
         passes_on_long: bool = False,
         deadline: float = math.inf,
     ) -> _RecordedBody:
-        """Returns the answer to a request, read until it ends or is too long to be checked.
+        """Sends a request, and reads the answer until it ends or is too long to be checked.
 
         The response is closed then, unless it is too long and is to be passed on.
+
+        Args:
+            passes_on_long: whether an answer that is too long is passed on.
+            deadline: on the clock of `time.monotonic`.
 
         Raises:
             httpx2.ReadTimeout: it has not ended at the deadline.
@@ -303,12 +310,12 @@ class _Exchanges:
 
 @dataclass(eq=False)
 class _RecordedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """The bytes of a response, which are recorded; once it is closed, its reply is scored.
+    """The body of a response, which is recorded as it is read; once closed, its reply is scored.
 
     The bytes that `answer` holds come first, then the others as they arrive.
 
     Args:
-        parts: an iterator over the rest of the body; asynchronous if the client is.
+        parts: the rest of the body, as an iterator; asynchronous if the client is.
     """
 
     response: httpx2.Response
@@ -345,7 +352,10 @@ class _RecordedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
                 await to_thread.run_sync(self.relay.end, self.relayed, self.answer)
 
 
-def _begin(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
+# Requests and responses cannot be changed, so these functions return copies.
+
+
+def _edit_chat(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
     """Has a chat edited by the relay; returns None for other requests."""
     api = api_of(request.method, request.url.path)
     if api is None:
@@ -362,11 +372,10 @@ def _begin(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
 
 def _edited_request(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
     """Returns a request with the body that the relay made."""
-    headers = httpx2.Headers([(k, v) for k, v in request.headers.raw if k.lower() != _LENGTH])
     return httpx2.Request(
         request.method,
         request.url,
-        headers=headers,
+        headers=_without(request.headers, _LENGTH),
         content=relayed.content,
         extensions=request.extensions,
     )
@@ -396,16 +405,17 @@ def _unconsumed(response: httpx2.Response) -> httpx2.Response:
     """Returns a response that can be read, even if a hook of the client has read it already."""
     if not response.is_stream_consumed:
         return response
-    outdated = (b"content-encoding", _LENGTH)
-    headers = [
-        (name, value) for name, value in response.headers.raw if name.lower() not in outdated
-    ]
     return httpx2.Response(
         response.status_code,
-        headers=headers,
+        headers=_without(response.headers, b"content-encoding", _LENGTH),
         stream=httpx2.ByteStream(response.content),
         extensions=response.extensions,
     )
+
+
+def _without(headers: httpx2.Headers, *names: bytes) -> httpx2.Headers:
+    """Returns the headers without those of these names."""
+    return httpx2.Headers([(k, v) for k, v in headers.raw if k.lower() not in names])
 
 
 def _best_response(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response:
@@ -417,11 +427,13 @@ def _best_response(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response
     return httpx2.Response(best.status, headers=best.headers, stream=stream)
 
 
-def _with_body(response: httpx2.Response, body: _RecordedBody | None = None) -> httpx2.Response:
-    """Returns a response whose body has not been read, perhaps with another body."""
+def _with_body(
+    response: httpx2.Response, body: httpx2.SyncByteStream | httpx2.AsyncByteStream
+) -> httpx2.Response:
+    """Returns a response whose body has not been read."""
     return httpx2.Response(
         response.status_code,
         headers=response.headers,
-        stream=response.stream if body is None else body,
+        stream=body,
         extensions=response.extensions,
     )

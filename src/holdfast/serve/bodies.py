@@ -84,7 +84,8 @@ class ChatFields(SpanFields):
 
     @model_validator(mode="after")
     def _check_generation_prompt(self) -> Self:
-        if self.add_generation_prompt == self.continue_final_message:  # never for None
+        # None, the default, equals neither
+        if self.add_generation_prompt == self.continue_final_message:
             value = json.dumps(self.add_generation_prompt)
             raise refused_field(
                 "add_generation_prompt",
@@ -195,7 +196,7 @@ class GeneratingBody(SpanFields):
         return self
 
     @model_validator(mode="after")
-    def _read_vllm_names(self) -> GeneratingBody:
+    def _read_vllm_names(self) -> Self:
         """Moves the steering under the vLLM plug-in's names to our fields."""
         if (arguments := self.vllm_xargs) is None:
             return self
@@ -268,22 +269,6 @@ class ChatBody(GeneratingBody, ChatFields):
         """The number of likeliest tokens per position; None without log-probabilities."""
         return (self.top_logprobs or 0) if self.logprobs else None
 
-    @field_validator("tool_choice", mode="before")
-    @classmethod
-    def _check_tool_choice(cls, value: Any) -> Any:
-        if value in ("auto", "none", "required"):
-            return value
-        if isinstance(value, Mapping) and value.get("type") == "function":
-            return value
-        raise PydanticCustomError(
-            "unsupported",
-            "tool_choice {value} is unknown; give auto, none, required or {example}.",
-            {
-                "value": as_json(value),
-                "example": '{"type": "function", "function": {"name": NAME}}',
-            },
-        )
-
     @property
     def parses_calls(self) -> bool:
         """Whether tool calls in the replies are parsed."""
@@ -310,8 +295,29 @@ class ChatBody(GeneratingBody, ChatFields):
             return None
         return read_response_format(self.response_format.model_dump(by_alias=True))
 
+    @property
+    def chat(self) -> list[Message]:
+        """The messages in the form that chat templates expect."""
+        return [message.plain() for message in self.messages]
+
+    @field_validator("tool_choice", mode="before")
+    @classmethod
+    def _check_tool_choice(cls, value: Any) -> Any:
+        if value in ("auto", "none", "required"):
+            return value
+        if isinstance(value, Mapping) and value.get("type") == "function":
+            return value
+        raise PydanticCustomError(
+            "unsupported",
+            "tool_choice {value} is unknown; give auto, none, required or {example}.",
+            {
+                "value": as_json(value),
+                "example": '{"type": "function", "function": {"name": NAME}}',
+            },
+        )
+
     @model_validator(mode="after")
-    def _check_combinations(self) -> ChatBody:
+    def _check_combinations(self) -> Self:
         """Refuses fields that contradict each other."""
         self._check_tools()
         is_formatted = self.response_format is not None and self.response_format.type != "text"
@@ -348,11 +354,6 @@ class ChatBody(GeneratingBody, ChatFields):
                 " model itself decides how many tools it calls; leave it out, or give tool_choice"
                 " required.",
             )
-
-    @property
-    def chat(self) -> list[Message]:
-        """The messages in the form that chat templates expect."""
-        return [message.plain() for message in self.messages]
 
 
 class CompletionBody(GeneratingBody):

@@ -1,4 +1,6 @@
-"""The plan of a calibration: its sizes, its reading, its prompts and their conversations."""
+"""The plan of a calibration: how many conversations under which prompts, the settings to compare,
+and how answers are read.
+"""
 
 import dataclasses
 import math
@@ -20,7 +22,7 @@ from holdfast.records.identity import CalibrationIdentity
 from holdfast.seeds import seed_of
 from holdfast.validation import ranges
 
-READINGS = ("likeliest", "written")
+READINGS = ("likeliest", "written")  # ways to read an answer
 DEFAULT_SWEEPS = (
     "split-softmax:exponent=0.9,0.7,0.5,0.3",
     "repetition:probability=0.25,0.5,1",
@@ -30,19 +32,6 @@ DEFAULT_SWEEPS = (
 )
 DEFAULT_CONVERSATIONS = 60  # per steering at least, if the user gives no number of draws
 MIN_TO_RECOMMEND = 2 * MIN_SAMPLES  # one half is to choose a setting, the other to report on it
-_TOO_FEW_CONVERSATIONS = (
-    "too small to recommend a setting: {conversations} conversations ({more_conversations});"
-    " {needed} of each are needed, {half} to choose on and {half} others to report on."
-)
-_TOO_FEW_QUESTIONS = (
-    "too small to recommend a setting: {questions} questions ({more_questions}); {needed} of each"
-    " are needed, {half} to choose on and {half} others to report on."
-)
-_TOO_FEW_OF_BOTH = (
-    "too small to recommend a setting: {conversations} conversations ({more_conversations}) and"
-    " {questions} questions ({more_questions}); {needed} of each are needed, {half} to choose on"
-    " and {half} others to report on."
-)
 
 
 @dataclass(frozen=True)
@@ -135,7 +124,7 @@ class CalibrationPlan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The plan's part of a run's identity, without sweeps and user turns, which have others."""
+        """The plan as a part of a run's identity, which has sweeps and user turns elsewhere."""
         fields = dataclasses.asdict(dataclasses.replace(self, sweeps=(), user_turns=None))
         del fields["sweeps"], fields["user_turns"]
         return fields
@@ -230,32 +219,23 @@ def why_too_small(
         questions: how many questions the capability has.
         num_wanted: how many the user wanted; a file may have fewer.
     """
+    too_few = []
     conversations = conversations_per_steering(suite, plan)
-    if plan.conversations is not None:
-        more_conversations = f"use --conversations {MIN_TO_RECOMMEND}"
-    else:
-        more_conversations = f"use --draws {_draws_for(MIN_TO_RECOMMEND, suite)}"
-    if questions < num_wanted:
-        more_questions = "its file has no more; give --capability a longer one"
-    else:
-        more_questions = f"use --questions {MIN_TO_RECOMMEND}"
-    few_conversations = conversations < MIN_TO_RECOMMEND
-    few_questions = questions < MIN_TO_RECOMMEND
-    if few_conversations and few_questions:
-        template = _TOO_FEW_OF_BOTH
-    elif few_conversations:
-        template = _TOO_FEW_CONVERSATIONS
-    elif few_questions:
-        template = _TOO_FEW_QUESTIONS
-    else:
+    if conversations < MIN_TO_RECOMMEND:
+        cure = f"use --draws {_draws_for(MIN_TO_RECOMMEND, suite)}"
+        if plan.conversations is not None:
+            cure = f"use --conversations {MIN_TO_RECOMMEND}"
+        too_few.append(f"{conversations} conversations ({cure})")
+    if questions < MIN_TO_RECOMMEND:
+        cure = f"use --questions {MIN_TO_RECOMMEND}"
+        if questions < num_wanted:
+            cure = "its file has no more; give --capability a longer one"
+        too_few.append(f"{questions} questions ({cure})")
+    if not too_few:
         return None
-    return template.format(
-        conversations=conversations,
-        more_conversations=more_conversations,
-        questions=questions,
-        more_questions=more_questions,
-        needed=MIN_TO_RECOMMEND,
-        half=MIN_SAMPLES,
+    return (
+        f"too small to recommend a setting: {' and '.join(too_few)}; {MIN_TO_RECOMMEND} of each are"
+        f" needed, {MIN_SAMPLES} to choose on and {MIN_SAMPLES} others to report on."
     )
 
 

@@ -1,7 +1,7 @@
 """Numbers with a range, checked once, when the value is created.
 
 Range(0, 1).check_value("spotlight", "target", 40)
-ParameterOutOfRange: spotlight takes target from 0 to 1, not 40.
+-> ParameterOutOfRange: spotlight takes target from 0 to 1, not 40.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import ParameterOutOfRange, option, shortened
 
-_MIN_PERCENTAGE = 10  # a smaller value above 1 is more likely a share that is too large
+_MIN_PERCENTAGE = 10  # 1.5 is more likely a share that is too large than 1.5%
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Range:
             ParameterOutOfRange: the value is not a number in the range.
         """
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if (
-            is_number
-            and self.low <= value <= min(self.high, sys.float_info.max)
-            and not (self.above_low and value == self.low)
-            and not (self.below_high and value == self.high)
-        ):
+        if is_number and self._includes(value):
             return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have the same spec
         share = share_meant(value) if is_number and self.share else None
         end = "." if share is None else f"; did you mean {share:g}?"
         is_whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
-        actual = int(value) if is_whole else value
-        message = f"{owner} takes {label or name} {self.words}, not {actual!r}{end}"
+        shown = int(value) if is_whole else value
+        message = f"{owner} takes {label or name} {self.words}, not {shown!r}{end}"
         raise ParameterOutOfRange(message, option=name, value=value, allowed=self.words)
+
+    def _includes(self, number: float) -> bool:
+        if (self.above_low and number == self.low) or (self.below_high and number == self.high):
+            return False
+        return self.low <= number <= min(self.high, sys.float_info.max)
 
     @property
     def words(self) -> str:

@@ -112,22 +112,21 @@ class SteeringBlock:
                 quantised cache, recurrent layers.
         """
         llama = self._llama
-        if isinstance(vars(llama).get("eval"), _Replacement):
-            raise UsageError(
-                f"{llama.model_path} is already steered by another block; leave that block first,"
-                " or give all methods to one block."
-            )
-        if llama.draft_model is not None:
-            raise UsageError(
-                "A model with a draft_model cannot be steered, as drafted tokens are forwarded"
-                " before they are drawn; create the Llama without a draft_model."
-            )
-        if (kind := llama.context_params.type_v) not in CACHE_TYPES.values():
-            raise ModelError(
-                f"Values of ggml's type {kind} are quantised, so they need flash attention, whose"
-                " weights cannot be steered; create the Llama with type_v="
-                f"{CACHE_TYPES['f16']} (float16)."
-            )
+        _refuse_unsteerable(llama)
+        self._context = self._new_context()
+        self._stock = llama._ctx
+        self._eval = llama.eval
+        llama._ctx = self._context
+        llama.reset()
+        for name in _REPLACED:
+            original = getattr(llama, name)
+            replacement = self._forward if name == "eval" else self._only_while_open(original)
+            setattr(llama, name, _Replacement(replacement))
+        self._open = True
+
+    def _new_context(self) -> LlamaContext:
+        """Creates a context like the model's own, with the callback that steers."""
+        llama = self._llama
         parameters = type(llama.context_params).from_buffer_copy(llama.context_params)
         parameters.flash_attn_type = FLASH_OFF
         parameters.n_ubatch = parameters.n_batch
@@ -138,16 +137,7 @@ class SteeringBlock:
             adapters[0] = llama._lora_adapter
             scales = (ctypes.c_float * 1)(llama.lora_scale)
             llama_cpp.llama_set_adapters_lora(context.ctx, adapters, 1, scales)
-        self._context = context
-        self._stock = llama._ctx
-        self._eval = llama.eval
-        llama._ctx = context
-        llama.reset()
-        for name in _REPLACED:
-            original = getattr(llama, name)
-            replacement = self._forward if name == "eval" else self._only_while_open(original)
-            setattr(llama, name, _Replacement(replacement))
-        self._open = True
+        return context
 
     def close(self) -> None:
         """Restores the model's own context."""
@@ -242,6 +232,26 @@ class _Replacement:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self._function(*arguments, **options)
+
+
+def _refuse_unsteerable(llama: llama_cpp.Llama) -> None:
+    """Refuses a model that is already steered, drafts tokens, or has a quantised cache."""
+    if isinstance(vars(llama).get("eval"), _Replacement):
+        raise UsageError(
+            f"{llama.model_path} is already steered by another block; leave that block first,"
+            " or give all methods to one block."
+        )
+    if llama.draft_model is not None:
+        raise UsageError(
+            "A model with a draft_model cannot be steered, as drafted tokens are forwarded"
+            " before they are drawn; create the Llama without a draft_model."
+        )
+    if (kind := llama.context_params.type_v) not in CACHE_TYPES.values():
+        raise ModelError(
+            f"Values of ggml's type {kind} are quantised, so they need flash attention, whose"
+            " weights cannot be steered; create the Llama with type_v="
+            f"{CACHE_TYPES['f16']} (float16)."
+        )
 
 
 def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:

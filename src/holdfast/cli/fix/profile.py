@@ -14,9 +14,7 @@ from holdfast.cli.shared.json_output import summary_in, write_document
 from holdfast.cli.shared.model_checks import check_layered_model
 from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import (
-    Spec,
-)
+from holdfast.cli.shared.options import Spec
 from holdfast.cli.shared.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
@@ -108,7 +106,7 @@ def run(arguments: ProfileArguments) -> None:
             profiles[name] = profile(
                 model, samples_of_task, out / name, plan, progress=bar, command=command_line()
             )
-        _print_profile(profiles[name], out / name)
+        _write_and_print(profiles[name], out / name)
     lines_by_task = {name: profile_lines(profiled) for name, profiled in profiles.items()}
     write_page(arguments, profile_page(out, lines_by_task), page)
     heads: Path | None = None
@@ -120,8 +118,8 @@ def run(arguments: ProfileArguments) -> None:
     )
 
 
-def _print_profile(profiled: Profile, folder: Path) -> None:
-    """Prints the best heads of a task, and writes its ranking, figures and summary."""
+def _write_and_print(profiled: Profile, folder: Path) -> None:
+    """Writes the ranking, the figures and the summary of a task, and prints its best heads."""
     ranking, *figures = write_profile(profiled, folder)
     print(*profile_lines(profiled), f"Ranking: {short_path(ranking)}", sep="\n")
     print_figures(figures)
@@ -129,6 +127,11 @@ def _print_profile(profiled: Profile, folder: Path) -> None:
 
 
 def _plan(arguments: ProfileArguments) -> ProfilingPlan:
+    """Reads how heads are profiled.
+
+    Raises:
+        UsageError: --method is not a single method of attention.
+    """
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
     parsed = methods.parse(arguments.method)
@@ -172,11 +175,15 @@ def _samples(arguments: ProfileArguments) -> dict[str, Samples]:
 
 
 def _write_heads(
-    out: Path, profiles: Mapping[str, Profile], k: int, combine: Literal["intersection", "union"]
+    out: Path, profiles: Mapping[str, Profile], top: int, combine: Literal["intersection", "union"]
 ) -> Path:
-    """Writes the best k heads of the combined tasks, except those that gain nothing."""
+    """Writes the best heads of the combined tasks, except those that gain nothing.
+
+    Args:
+        top: how many of the best heads.
+    """
     combine_rankings = methods.intersection if combine == "intersection" else methods.union
-    best = combine_rankings([profiled.ranking for profiled in profiles.values()], k)
+    best = combine_rankings([profiled.ranking for profiled in profiles.values()], top)
     gains = [profiled.gains for profiled in profiles.values()]
     file = (out / "heads.json").resolve()
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one

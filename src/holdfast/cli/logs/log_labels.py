@@ -25,8 +25,8 @@ from holdfast.plurals import count_of
 from holdfast.report.wording import aligned, plain
 
 _KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"
-# the arguments of measures whose value is a pattern of shell commands
-_COMMANDS = frozenset("command first then run after use rather_than".split())
+# arguments of measures whose values are patterns of shell commands
+_COMMAND_ARGUMENTS = frozenset("command first then run after use rather_than".split())
 # what a regular expression has and other texts hardly ever do, as in "^git (push|pull)"
 _REGEX_SYNTAX = re.compile(r"[*+?^$|\\\[({]")
 _LABELS: dict[str, Label] = {"y": "follows", "n": "breaks"}
@@ -52,7 +52,7 @@ def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callabl
     while position < len(unlabelled):
         task = unlabelled[position]
         print(_turn_text(task, position + 1, len(unlabelled)), flush=True)
-        key = _read_command(read_key)
+        key = _read_known_key(read_key)
         if key == "q":
             break
         if key == "b":
@@ -76,7 +76,7 @@ def _next_rule(tasks: Sequence[LabelTask], position: int) -> int:
     return position
 
 
-def _read_command(read_key: Callable[[], str]) -> str:
+def _read_known_key(read_key: Callable[[], str]) -> str:
     """Asks for a key until one of `_KEYS` is pressed; returns "q" at the end of the input."""
     while True:
         print(f"{_KEYS}: ", end="", flush=True)
@@ -87,9 +87,9 @@ def _read_command(read_key: Callable[[], str]) -> str:
 
 
 def _turn_text(task: LabelTask, number: int, count: int) -> str:
-    """Shows a turn and its rule, but not how the turn was scored."""
+    """Returns a turn and its rule as the terminal shows them, without the score of the turn."""
     answer = task.turn.done
-    parts = [
+    texts = [
         f"\n{number} of {count}: {task.source}",
         _named_text("user", task.turn.user),
         *chain.from_iterable(map(_call_texts, answer.calls)),
@@ -97,11 +97,11 @@ def _turn_text(task: LabelTask, number: int, count: int) -> str:
         _named_text("rule", f"{task.rule}: {task.text}"),
         _named_text("measured by", _measure_text(task.spec)),
     ]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(text for text in texts if text)
 
 
 def _call_texts(call: ToolCall) -> Iterator[str]:
-    """Shows a tool call, and the user's answers if it asked questions."""
+    """Yields a tool call, and the user's answers if it asked questions."""
     yield _named_text("call", f"{call.name} {_call_arguments(call.arguments)}")
     for answer in call.answers:
         yield _named_text("answer", f"{answer.question} {answer.text}")
@@ -117,14 +117,14 @@ def _measure_text(spec: Any) -> str:
     if inner:
         return f"{name} of ({'; '.join(inner)})"
     texts = {key: _argument_text(key, value) for key, value in arguments.items()}
-    written = [f"{key} {text}" for key, text in texts.items() if text]
-    return f"{name}: {', '.join(written)}" if written else name
+    shown = [f"{key} {text}" for key, text in texts.items() if text]
+    return f"{name}: {', '.join(shown)}" if shown else name
 
 
 def _argument_text(key: str, value: Any) -> str:
     """An argument of a measure in words; "" if it would tell the reader nothing."""
     if isinstance(value, str) and _REGEX_SYNTAX.search(value):
-        return commands_in_words(value) if key in _COMMANDS else ""
+        return commands_in_words(value) if key in _COMMAND_ARGUMENTS else ""
     if isinstance(value, list | tuple):
         return " or ".join(map(str, value))
     return str(value) if isinstance(value, str | int | float) else ""
@@ -158,12 +158,12 @@ def key_reader() -> Iterator[Callable[[], str]]:
         yield lambda: sys.stdin.readline().strip()[:1]
         return
     terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
+    settings = termios.tcgetattr(terminal)
     try:
         tty.setcbreak(terminal, termios.TCSANOW)
         yield lambda: os.read(terminal, 1).decode("latin-1").strip("\x04")
     finally:
-        termios.tcsetattr(terminal, termios.TCSANOW, before)
+        termios.tcsetattr(terminal, termios.TCSANOW, settings)
 
 
 def print_agreements(agreements: Sequence[LabelAgreement], labels: LabelFile) -> None:

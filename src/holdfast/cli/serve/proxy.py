@@ -33,8 +33,7 @@ DESCRIPTION = (
 )
 
 _PACKAGES = ("starlette", "uvicorn", "prometheus_client")
-# seconds after which a thread that scores a reply lets the streams go on
-_SWITCH_INTERVAL = 0.0005
+_SWITCH_INTERVAL = 0.0005  # seconds that a thread may score a reply before the streams go on
 
 
 class ProxyArguments(Options):
@@ -77,8 +76,9 @@ def run(arguments: ProxyArguments) -> None:
         middleware.load_lexicons()
         if middleware.unscored_rules:
             note(which_are_scored(middleware.rules))
+        # these take a while to import, so everything else is checked before
         from holdfast.proxy.forwarding import Forwarding
-        from holdfast.proxy.proxy_app import PAGE, PageTitle, proxy_app, uvicorn_config
+        from holdfast.proxy.proxy_app import PageTitle, proxy_app, uvicorn_config
         from holdfast.proxy.proxy_metrics import ProxyMetrics
         from holdfast.proxy.relay import ChatRelay
         from holdfast.proxy.tally import Tally
@@ -90,15 +90,21 @@ def run(arguments: ProxyArguments) -> None:
         title = PageTitle(upstream.name, spec_of(methods), suite.name)
         app = proxy_app(forwarding, metrics, middleware, tally, title, hosts)
         server.listen(bound)
-        url = url_of(arguments.host, bound)
-        page = f"{url}{PAGE}"
-        print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {page}", flush=True)
-        if arguments.log is not None:
-            note(f"each scored chat is appended to {short_path(arguments.log)}.")
-        write_document({"url": f"{url}/v1", "upstream": upstream.name, "page": page})
+        _announce(url_of(arguments.host, bound), upstream.name, arguments.log)
         sys.setswitchinterval(_SWITCH_INTERVAL)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         server.run(uvicorn_config(app), forwarding, bound, lambda line: print(line, flush=True))
+
+
+def _announce(url: str, upstream: str, log: Path | None) -> None:
+    """Prints the addresses of the proxy and of its page, and the file of its log."""
+    from holdfast.proxy.proxy_app import PAGE
+
+    page = f"{url}{PAGE}"
+    print(f"Holdfast forwards {url}/v1 to {upstream}; page: {page}", flush=True)
+    if log is not None:
+        note(f"each scored chat is appended to {short_path(log)}.")
+    write_document({"url": f"{url}/v1", "upstream": upstream, "page": page})
 
 
 COMMAND = Command(

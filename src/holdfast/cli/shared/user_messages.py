@@ -6,9 +6,7 @@ from pathlib import Path
 
 from holdfast.cli.shared.command import Options, option_of
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import (
-    UserTurnsOptions,
-)
+from holdfast.cli.shared.options import UserTurnsOptions
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
 from holdfast.drift.recorded_dialogs import RecordedDialogs, read_dialogs
@@ -38,12 +36,12 @@ def _bundled_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns 
     Without scripts, the model would talk with itself, and a real model that does so soon repeats
     itself.
     """
-    spec = str(getattr(arguments, "suite", ""))
-    is_shipped = spec in SHIPPED or spec.partition(":")[0] in PUBLISHED
-    user_options = ("dialogs", "persona", "user_model", "user_prompt")
-    is_chosen = any(not arguments.is_default(name) for name in user_options)
-    has_pairs = getattr(arguments, "pairs", "") == "all"  # pairs of an agent and a user
-    if is_shipped or is_chosen or has_pairs or suite.personas:
+    suite_name = str(getattr(arguments, "suite", ""))
+    is_suite_file = suite_name not in SHIPPED and suite_name.partition(":")[0] not in PUBLISHED
+    options = ("dialogs", "persona", "user_model", "user_prompt")
+    option_decides = any(not arguments.is_default(name) for name in options)
+    pairs_decide = getattr(arguments, "pairs", "") == "all"  # pairs of an agent and a user
+    if not is_suite_file or option_decides or pairs_decide or suite.personas:
         return None
     rounds = getattr(arguments, "rounds", Settings.rounds)
     for name in SHIPPED_SCRIPTS:
@@ -68,8 +66,8 @@ def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | N
 
 def _refuse_other_users(arguments: Options, name: str, others: Sequence[str]) -> None:
     """Refuses other options that determine the user's messages, as the option `name` does."""
-    typed = f"{option_of(name)} {getattr(arguments, name)}"
-    arguments.refuse(others, f"and {typed} both say what the user says; leave out one of them")
+    option = f"{option_of(name)} {getattr(arguments, name)}"
+    arguments.refuse(others, f"and {option} both say what the user says; leave out one of them")
 
 
 def load_dialogs(
@@ -98,9 +96,9 @@ def load_dialogs(
         )
     replayed = dialogs.dialogs[: settings.conversations]
     prompts = [dialog.system for dialog in replayed if dialog.system]
-    if foreign := sum(suite.case_with_prompt(prompt) is None for prompt in prompts):
+    if unknown := sum(suite.case_with_prompt(prompt) is None for prompt in prompts):
         note(
-            f"{foreign:,} of {len(replayed):,} dialogs have a system prompt that the suite"
+            f"{unknown:,} of {len(replayed):,} dialogs have a system prompt that the suite"
             f" {suite.name!r} does not have, and get one of the suite's in its place."
         )
     return dialogs
@@ -123,17 +121,17 @@ def with_user_prompt(
                 "--persona '' is empty; write who the user model is, or give --user-prompt empty."
             )
         suite = dataclasses.replace(suite, personas=personas_of(personas))
-    source = user_prompt_of(suite, settings)
-    if (settings.user_prompt, source) == ("auto", "empty"):
+    user_prompt = user_prompt_of(suite, settings)
+    if (settings.user_prompt, user_prompt) == ("auto", "empty"):
         note(
             f"the suite {suite.name!r} has one system prompt, so the user model talks without one;"
             " say who it is with --persona."
         )
     pairs = len(suite.cases) * (len(suite.cases) - 1)
-    if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
+    if (settings.pairs, user_prompt) == ("all", "suite") and settings.conversations % pairs:
         note(
             f"--pairs all goes through {pairs:,} pairs prompt after prompt, and --conversations"
             f" {settings.conversations} does not use all of them equally often; --pairs balanced"
             " gives every prompt its share."
         )
-    return suite, dataclasses.replace(settings, user_prompt=source)
+    return suite, dataclasses.replace(settings, user_prompt=user_prompt)

@@ -190,19 +190,20 @@ def _asks_for(word: WordInText) -> bool | None:
     """Whether a clause asks for the act that a word names; None if that is not clear."""
     before = word.before
     after = word.after
-    if word.is_thing:
+    if word.is_thing:  # "PR"
         return _asks_for_thing(before, after)
-    if not word.is_verb_form:
+    if not word.is_verb_form:  # a word that no table knows
         return True
-    if word.word.lower().endswith("ed") and _WANTS_DONE.search(before):
+    if word.word.lower().endswith("ed") and _WANTS_DONE.search(before):  # "I want this pushed"
         return True
-    if determiner := _DETERMINER.search(before):
+    if determiner := _DETERMINER.search(before):  # "do the push"
         return _asks_for_noun(word.word.lower(), before, after, determiner)
-    is_about_thing = _TELLS.match(after) is not None
-    if _DETERMINER_AND_WORD.search(before):
-        return False if _WORKS_ON.search(before) or is_about_thing else None
-    if is_about_thing and not _IS_FINE.match(after):
+    is_told_of = _TELLS.match(after) is not None
+    if _DETERMINER_AND_WORD.search(before):  # "fix the login push"
+        return False if _WORKS_ON.search(before) or is_told_of else None
+    if is_told_of and not _IS_FINE.match(after):  # "push fails"
         return False
+    # "push it", but neither "fix push" nor "in push"
     return not (_WORKS_ON_NEXT.search(before) or _PREPOSITION.search(before))
 
 
@@ -213,22 +214,26 @@ def _asks_for_noun(word: str, before: str, after: str, determiner: re.Match[str]
         before: the text before the word, at whose end the determiner stands.
     """
     before_noun = before[: determiner.start()]
-    if _DOES.search(before_noun) or (_PUTS_INTO.search(before) and word == "commit"):
+    if _DOES.search(before_noun):  # "do the push"
+        return True
+    if word == "commit" and _PUTS_INTO.search(before):  # "put it into the last commit"
         return True
     if _IS_FINE.match(after):  # "a push is fine" allows one, "the push is fine" may only tell of it
         return determiner["word"].lower() in ("a", "an") or None
-    if word.startswith("commit") and _REMAKES.search(before):
+    if word.startswith("commit") and _REMAKES.search(before):  # "revert the last commit"
         return None
-    if _WORKS_ON.search(before_noun):
+    if _WORKS_ON.search(before_noun):  # "fix the push"
         return False
-    is_wanted = _WANTS.search(f"{before}{after}") is not None
-    return None if is_wanted or _IMPLIES.search(before_noun) else False
+    is_wanted = _WANTS.search(f"{before}{after}") is not None  # "the push, please"
+    is_implied = _IMPLIES.search(before_noun) is not None  # "after the push, tell me"
+    return None if is_wanted or is_implied else False
 
 
 def _asks_for_thing(before: str, after: str) -> bool | None:
     """Whether a clause asks for what is done to a thing: "open a PR", but not "check the PR"."""
-    if _HANDLES_THING.search(before) or _IS_VERB.match(after):
+    if _HANDLES_THING.search(before) or _IS_VERB.match(after):  # "open a PR", "PR this"
         return True
-    if _WORKS_ON.search(before) or (_TELLS.match(after) and not _IS_FINE.match(after)):
+    is_told_of = _TELLS.match(after) and not _IS_FINE.match(after)  # "the PR failed"
+    if _WORKS_ON.search(before) or is_told_of:
         return False
     return None

@@ -13,7 +13,9 @@ from itertools import chain
 
 from holdfast.measures.wording.wordings import Patterns
 
-# a command's action, and other verbs that order it
+# --- Words for a command
+
+# a command's action, and the verbs that order it
 ACTIONS = {
     "push": ["push", "publish", "ship", "upload", "send", "put", "get", "bring", "land", "deploy"],
     "commit": ["commit"],
@@ -106,7 +108,9 @@ _NO_NOUN = (
 # parts of the names of hosts that many hosts share
 _COMMON_PARTS = frozenset("internal com org net www local io dev".split())
 
-# what a regular expression for commands has besides words
+# --- The words in a regular expression for commands
+
+# what it has besides words
 _OPTIONAL_NESTED = r"(\((?:[^()\\]++|\\.|(?1))*+\))[?*]"  # "( -[A-Z]+(=\S+)?)*"
 _BETWEEN_WORDS = r"\\[bBsSwWdDAZ](?:[*+?]|\{[^}]*\})?|[\^$]"  # "\b", "\s+", "^"
 _OPTIONAL = r"\([^()|]*\)[*?]"  # "(?:-q )?"
@@ -130,7 +134,7 @@ def command_cues(command: str) -> Iterator[Patterns]:
     for words in _commands(command):
         action, *others = words
         if others and set(action) & _PROGRAMS and not others[0][0].startswith("-"):
-            action, *others = others
+            action, *others = others  # "push" of "git push"
         patterns = [_any_of(form for word in action for form in _forms_of_action(word))]
         patterns += [_any_of(map(_names_of, words)) for words in others if _is_sayable(words)]
         if set(action) & _ENGLISH_VERBS and len(patterns) > 1:
@@ -177,13 +181,13 @@ def _commands(pattern: str) -> list[list[Alternatives]]:
     import regex  # takes a while to import, and has the recursion that nested groups need
 
     text = regex.sub(_OPTIONAL_NESTED, " ", pattern)
-    text = re.sub(r"(?<=\w)\w\?", "", text)  # "pip3?"
+    text = re.sub(r"(?<=\w)\w\?", "", text)  # "pip3?" becomes "pip"
     text = re.sub(_BETWEEN_WORDS, " ", text).replace("\\", "")
     text = _NO_WORDS.sub(" ", text).replace("(?:", "(")
     commands = []
     for alternative in _OR_OUTSIDE_GROUPS.split(text):
-        tokens = map(_words_of, _WORD_OR_GROUP.findall(alternative))
-        if words := [alternatives for alternatives in tokens if alternatives]:
+        words = list(filter(None, map(_words_of, _WORD_OR_GROUP.findall(alternative))))
+        if words:
             commands.append(words)
     return commands
 

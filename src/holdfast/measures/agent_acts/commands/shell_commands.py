@@ -36,13 +36,13 @@ class Reading:
     def line(self) -> str:
         """The words in a row.
 
-        Within a word of git or gh, such as the message of a commit, the space before a dash is one
-        that does not break, so that ` --force` is found only among the options; a word of another
-        program may be a command, as in `ssh web 'rm -rf /'`.
+        Words of git and gh may be texts, such as the message of a commit. In these, the space
+        before a dash becomes one that does not break, so that ` --force` is found only among the
+        options. A word of another program may be a command, as in `ssh web 'rm -rf /'`.
         """
-        has_texts = self.words[0] in ("git", "gh")
-        words = (word.replace(" -", "\u00a0-") if has_texts else word for word in self.words)
-        return " ".join(words)
+        if self.words[0] in ("git", "gh"):
+            return " ".join(word.replace(" -", "\u00a0-") for word in self.words)
+        return " ".join(self.words)
 
     def suits(self, pattern: str) -> bool:
         """Whether a pattern may be matched with this reading: it excludes nothing that is left out.
@@ -65,8 +65,6 @@ class ShellCommand:
         readings: the command as it is written, then without one wrapper after another, outermost
             first.
         writes: the files that its output goes to.
-        edits: the changes of files by the program in its words or its input, as far as its text
-            shows them.
         around: the readings of the shell whose script begins with this command, as in
             `bash -c 'git push'`.
         input: the text of its here-document or here-string; None without one.
@@ -74,11 +72,13 @@ class ShellCommand:
         is_in_group: whether its files also take the output of commands before it, as in
             `(date; ls) > log`.
         group_output: the output of all of these; None if it is not known.
+        is_elsewhere: whether it runs with another file system, as in `docker exec web rm a`; only
+            `writes` are files here.
         subshells: the subshells and inner scripts that it runs in, outermost first, by numbers: a
             `cd` has no effect outside of them.
         source: the command as the agent wrote it; "" if it was not found by the parser.
-        is_elsewhere: whether it runs with another file system, as in `docker exec web rm a`; only
-            `writes` are files here.
+        edits: the changes of files by the program in its words or its input, as far as its text
+            shows them.
     """
 
     readings: tuple[Reading, ...]

@@ -55,10 +55,13 @@ CONTAINER_RUN = Wrapper(
         *("--remove-orphans", "--quiet-pull", "--quiet-build", "--no-hosts", "--no-hostname"),
     ),
 )
+# kubectl exec web -c app -- COMMAND
 _IN_POD = Wrapper((*KUBECTL_VALUED, "-c", "--container", "-f", "--filename"), 1, DASHES)
+# lxc exec web -- COMMAND
 _IN_MACHINE = Wrapper(
     ("--cwd", "--env", "--user", "--group", "--mode", "-d", "--working-directory"), 1, DASHES
 )
+# poetry run COMMAND
 _IN_PROJECT = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd", "-e", "--environment"))
 UV_RUN = Wrapper(
     (
@@ -76,8 +79,11 @@ UV_RUN = Wrapper(
     ),
     has_version=True,
 )
+# npx -p eslint COMMAND
 _NPX_LIKE = Wrapper(("-p", "--package", "-w", "--workspace"), has_version=True)
+# chamber exec production -- COMMAND
 _AFTER_DASHES = Wrapper(marks=DASHES, needs_mark=True)
+# nix develop --command COMMAND
 _IN_NIX = Wrapper(marks=("-c", "--command"), needs_mark=True)
 # programs without options that take a value
 _WITHOUT_OPTIONS = (

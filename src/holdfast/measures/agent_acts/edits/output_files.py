@@ -40,7 +40,7 @@ _NO_FILES = ("", "-", "/dev/null")
 
 
 def files_written_by(words: Sequence[str]) -> Sequence[str]:
-    """Returns the files that a program writes itself."""
+    """Returns the files that a program writes itself, and not by a redirection of its output."""
     program = words[0]
     operands = operands_of(words)
     if program in _LINE_EDITORS:
@@ -175,26 +175,40 @@ def folders_written_by(words: Sequence[str]) -> Sequence[str]:
 
 def _extracts(words: Sequence[str]) -> bool:
     """Whether `tar` extracts an archive."""
-    return "-x" in words or any(re.match("-?[a-zA-Z]*x|--(?:extract|get)", w) for w in words[1:2])
+    # options may be joined, and without a dash: "tar xzf a.tgz"
+    first = words[1] if len(words) > 1 else ""
+    return "-x" in words or re.match("-?[a-zA-Z]*x|--(?:extract|get)", first) is not None
 
 
 # --- The files in which package managers note packages
 
 # by the program and its subcommand
 _MANIFESTS = {
-    **{("npm", n): ("package.json", "package-lock.json") for n in ("uninstall", "remove")},
-    **{("npm", n): ("package.json", "package-lock.json") for n in ("install", "i", "add")},
-    **{("pnpm", n): ("package.json", "pnpm-lock.yaml") for n in ("add", "remove", "install")},
-    **{("yarn", n): ("package.json", "yarn.lock") for n in ("add", "remove")},
-    **{("bun", n): ("package.json", "bun.lock") for n in ("add", "remove")},
-    **{("poetry", n): ("pyproject.toml", "poetry.lock") for n in ("add", "remove")},
-    **{("uv", n): ("pyproject.toml", "uv.lock") for n in ("add", "remove")},
-    **{("cargo", n): ("Cargo.toml", "Cargo.lock") for n in ("add", "remove")},
-    **{("composer", n): ("composer.json", "composer.lock") for n in ("require", "remove")},
-    **{("bundle", n): ("Gemfile", "Gemfile.lock") for n in ("add", "remove")},
-    ("go", "get"): ("go.mod", "go.sum"),
-    ("npm", "pkg"): ("package.json",),
+    ("npm", "install"): ("package.json", "package-lock.json"),
+    ("npm", "i"): ("package.json", "package-lock.json"),
+    ("npm", "add"): ("package.json", "package-lock.json"),
+    ("npm", "uninstall"): ("package.json", "package-lock.json"),
+    ("npm", "remove"): ("package.json", "package-lock.json"),
     ("npm", "version"): ("package.json", "package-lock.json"),
+    ("npm", "pkg"): ("package.json",),
+    ("pnpm", "add"): ("package.json", "pnpm-lock.yaml"),
+    ("pnpm", "remove"): ("package.json", "pnpm-lock.yaml"),
+    ("pnpm", "install"): ("package.json", "pnpm-lock.yaml"),
+    ("yarn", "add"): ("package.json", "yarn.lock"),
+    ("yarn", "remove"): ("package.json", "yarn.lock"),
+    ("bun", "add"): ("package.json", "bun.lock"),
+    ("bun", "remove"): ("package.json", "bun.lock"),
+    ("poetry", "add"): ("pyproject.toml", "poetry.lock"),
+    ("poetry", "remove"): ("pyproject.toml", "poetry.lock"),
+    ("uv", "add"): ("pyproject.toml", "uv.lock"),
+    ("uv", "remove"): ("pyproject.toml", "uv.lock"),
+    ("cargo", "add"): ("Cargo.toml", "Cargo.lock"),
+    ("cargo", "remove"): ("Cargo.toml", "Cargo.lock"),
+    ("composer", "require"): ("composer.json", "composer.lock"),
+    ("composer", "remove"): ("composer.json", "composer.lock"),
+    ("bundle", "add"): ("Gemfile", "Gemfile.lock"),
+    ("bundle", "remove"): ("Gemfile", "Gemfile.lock"),
+    ("go", "get"): ("go.mod", "go.sum"),
 }
 _CHANGES_NO_MANIFEST = frozenset(("-g", "--global", "--no-save", "--dry-run"))
 
