@@ -9,7 +9,15 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, by_papers, max_difference
+from attention_by_papers import (
+    BFLOAT16,
+    FLOAT32,
+    KEEP,
+    SPLIT,
+    SPOT,
+    attend_by_papers,
+    max_difference,
+)
 from tiny import DEVICE
 
 from holdfast.attention import BatchSteering, Starts
@@ -47,8 +55,8 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
     plain, _ = attend_step(inputs)
     in_span = span.gather(1, first + torch.arange(keys, device=DEVICE))
     prompts = [prompt - begin for prompt, begin in zip(prompts, firsts, strict=True)]
-    expected, masses = by_papers(q, k, v, visible, in_span, methods, prompts, size**-0.5)
-    unmoved, _ = by_papers(q, k, v, visible, in_span, [()] * 3, prompts, size**-0.5)
+    expected, masses = attend_by_papers(q, k, v, visible, in_span, methods, prompts, size**-0.5)
+    unmoved, _ = attend_by_papers(q, k, v, visible, in_span, [()] * 3, prompts, size**-0.5)
     rounding = FLOAT32 if dtype == torch.float32 else BFLOAT16
     assert max_difference(output.transpose(1, 2), expected) < rounding
     assert max_difference(plain.transpose(1, 2), unmoved) < rounding

@@ -1,9 +1,22 @@
 """Steered attention: against the float64 oracles, on every kind of mask and cache."""
 
-import oracles
 import pytest
 import torch
-from tiny import DEVICE, GPTJ, SHAPE
+from attention_by_papers import (
+    BFLOAT16,
+    BOOST,
+    EVERYWHERE,
+    FLOAT32,
+    KEEP,
+    MIXED,
+    SPLIT,
+    SPOT,
+    Layer,
+    attend_by_papers,
+    max_difference,
+)
+from open_models import ROUNDING, hugging_face, prompts
+from tiny import DEVICE, GPTJ
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
@@ -19,77 +32,12 @@ from holdfast.attention import (
 from holdfast.errors import Unsteerable, UsageError
 from holdfast.methods import compile_methods
 
-FLOAT32 = 1e-5  # tolerance of outputs and masses
-# tolerance of outputs up to about 3: two groups, each rounded by the kernel, are merged
-BFLOAT16 = 2e-2
-ROUNDING = 2e-5  # tolerance of logits: three layers of large random weights
-SPLIT, KEEP, SCALE = SplitSoftmax(0.3), Pasta(0.05), Pasta(0.05, None, "scale")
-BOOST, SPOT = Boost(5), Spotlight(0.4)
-SOME = Pasta(0.01, {(0, 1), (0, 2), (3, 0)})
-EVERYWHERE = [[(method,)] * 3 for method in (SPLIT, KEEP, SCALE, BOOST, SPOT, SOME)]
-MIXED = [
-    [(SPLIT, KEEP)] * 3,
-    [(), (SPLIT,), (SOME, BOOST)],
-    [(SPLIT,), (SCALE,), ()],
-    [(KEEP, SPOT), (BOOST,), (KEEP,)],
-]
-
-
-class Layer(torch.nn.Module):
-    layer_idx, is_causal = 0, True
-
-    def __init__(self, groups=2):
-        super().__init__()
-        self.num_key_value_groups = 4 // groups
-
-
-def by_the_paper(weights, span, generated, methods, head):
-    """One row of weights after each method's own formula."""
-    for method in methods:
-        pi = sum(w for w, inside in zip(weights, span, strict=True) if inside)
-        rest_mass = sum(w for w, inside in zip(weights, span, strict=True) if not inside)
-        is_other_head = method.heads is not None and (0, head) not in method.heads
-        if is_other_head or (not isinstance(method, Pasta) and not (pi > 0 and rest_mass > 0)):
-            continue
-        weights = oracles.ORACLES[method.name](method, weights, span, generated)
-    return weights
-
 
 def random_qkv(queries, keys, groups, dtype, seed=0):
     torch.manual_seed(seed)
     q, k = torch.randn(3, 4, queries, 16) * 1.5, torch.randn(3, groups, keys, 16) * 1.5
     v = torch.randn(3, groups, keys, 16).clamp(-3, 3)
     return [states.to(DEVICE, dtype) for states in (q, k, v)]
-
-
-def by_papers(q, k, v, visible, span, methods, prompt, scaling, sinks=None, softcap=None):
-    """Outputs [B, Q, H, D] and the mass on the span [B, H, Q], in float64."""
-    q, k, v, visible, span = (tensor.cpu() for tensor in (q, k, v, visible, span))
-    times = q.shape[1] // k.shape[1]
-    scores = (q.double() @ k.double().repeat_interleave(times, 1).mT) * scaling
-    scores = scores if softcap is None else (scores / softcap).tanh() * softcap
-    scores = scores.masked_fill(~visible, -torch.inf)
-    if sinks is not None:
-        sinks = sinks.cpu().double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-        scores = torch.cat([scores, sinks], -1)
-    weights = scores.softmax(-1).nan_to_num(0.0)
-    for row, head, query in torch.cartesian_prod(*map(torch.arange, weights.shape[:3])).tolist():
-        seen_weights = weights[row, head, query]
-        if seen_weights.any():
-            inside, sink = span[row].tolist(), [False] * (sinks is not None)
-            generated = [index >= prompt[row] and not h for index, h in enumerate(inside)]
-            new_weights = by_the_paper(
-                seen_weights.tolist(), inside + sink, generated + sink, methods[row], head
-            )
-            weights[row, head, query] = torch.tensor(new_weights, dtype=torch.double)
-    weights = weights[..., : k.shape[2]]
-    outputs = weights @ v.double().repeat_interleave(times, 1)
-    return outputs.transpose(1, 2), (weights * span[:, None, None]).sum(-1)
-
-
-def max_difference(out, expected):
-    """The largest difference."""
-    return (out.double().cpu() - expected).abs().max()
 
 
 def causal(queries, keys):
@@ -120,6 +68,11 @@ def spans(kind, keys):
 @pytest.mark.parametrize("shape", ["step", "prefill", "more"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
+    assert_matches_papers(methods, kind, shape, dtype)
+
+
+def assert_matches_papers(methods, kind, shape, dtype):
+    """Under every mask and with every length of the prompt, traced or not."""
     queries, keys = {"step": (1, 14), "prefill": (14, 14), "more": (3, 14)}[shape]
     rounding = FLOAT32 if dtype == torch.float32 else BFLOAT16
     for masked in ("not", "left", "nothing seen"):
@@ -133,7 +86,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
         for prompt in ((14, 14, 14), (11, 13, 12)):
             in_prompt = torch.arange(keys) < torch.tensor(prompt)[:, None]
             span = spans(kind, keys) & in_prompt.to(DEVICE)
-            expected, mass = by_papers(q, k, v, visible, span, methods, prompt, 0.25)
+            expected, mass = attend_by_papers(q, k, v, visible, span, methods, prompt, 0.25)
             for trace in (False, True):
                 rows = list(map(compile_methods, methods))
                 steering = BatchSteering(span, rows, trace=trace, prompt_columns=prompt)
@@ -155,43 +108,74 @@ def test_grouped_and_multi_query_attention_match_the_papers(groups, queries):
     steering = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=[12] * 3)
     with steer_pass(steering), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
-    expected, _ = by_papers(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
+    expected, _ = attend_by_papers(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
     assert max_difference(out, expected) < FLOAT32
 
 
-@pytest.mark.parametrize(
-    "extra", ["softcap", "s_aux", "both", "narrow", "heads", "additive", "gradients", "float64"]
-)
-@pytest.mark.parametrize("queries", [1, 14])
-def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
-    q, k, v = random_qkv(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
-    visible = causal(queries, 14)
-    attention_mask, kwargs, methods = None, {}, [(SPLIT,), (BOOST, KEEP), (SPOT,)]
-    if extra in ("softcap", "both"):
-        kwargs["softcap"] = 2.0
-    if extra in ("s_aux", "both"):
-        kwargs["s_aux"] = torch.tensor([0.5, -1.0, 2.0, 6.0], device=DEVICE)
-    if extra == "narrow":
-        v = v[..., :6]
-    if extra == "heads":
-        visible = visible.expand(3, 4, -1, -1) & (torch.rand(3, 4, queries, 14) < 0.8).to(DEVICE)
-        attention_mask = visible
-    if extra == "additive":
-        least = torch.finfo(torch.float32).min
-        attention_mask = torch.zeros(3, 1, queries, 14, device=DEVICE).masked_fill(~visible, least)
-        attention_mask[2, ..., 3:8] = least  # this row does not see the span
-        visible = attention_mask == 0
-    q.requires_grad_(extra == "gradients")
-    span, prompt, extras = spans("even", 14), [12] * 3, (kwargs.get("s_aux"), kwargs.get("softcap"))
+def assert_explicit_attention_matches(qkv, visible, mask=None, **options):
+    """Attention with features that the fused kernels lack equals the papers' formulas."""
+    methods, span, prompt = [(SPLIT,), (BOOST, KEEP), (SPOT,)], spans("even", 14), [12] * 3
     rows = list(map(compile_methods, methods))
     with steer_pass(BatchSteering(span, rows, trace=True, prompt_columns=prompt)) as state:
-        out, _ = holdfast_attention(Layer(), q, k, v, attention_mask, scaling=0.25, **kwargs)
-    expected, mass = by_papers(q.detach(), k, v, visible, span, methods, prompt, 0.25, *extras)
+        out, _ = holdfast_attention(Layer(), *qkv, mask, scaling=0.25, **options)
+    inputs = [states.detach() for states in qkv]
+    features = options.get("s_aux"), options.get("softcap")
+    expected, mass = attend_by_papers(*inputs, visible, span, methods, prompt, 0.25, *features)
     assert max_difference(out, expected) < FLOAT32
     assert max_difference(state.masses[0], mass[..., -1]) < FLOAT32
-    if extra == "gradients":
-        out.sum().backward()
-        assert q.grad.isfinite().all() and q.grad.abs().sum() > 0
+    return out
+
+
+SINKS = torch.tensor([0.5, -1.0, 2.0, 6.0], device=DEVICE)
+
+
+@pytest.mark.parametrize("queries", [1, 14])
+@pytest.mark.parametrize(
+    "options",
+    [{"softcap": 2.0}, {"s_aux": SINKS}, {"softcap": 2.0, "s_aux": SINKS}],
+    ids=["soft cap", "sinks", "both"],
+)
+def test_soft_caps_and_sinks_match_the_papers(queries, options):
+    qkv = random_qkv(queries, 14, 2, torch.float32)
+    assert_explicit_attention_matches(qkv, causal(queries, 14), **options)
+
+
+@pytest.mark.parametrize("queries", [1, 14])
+def test_values_narrower_than_the_keys_match_the_papers(queries):
+    q, k, v = random_qkv(queries, 14, 2, torch.float32)
+    assert_explicit_attention_matches((q, k, v[..., :6]), causal(queries, 14))
+
+
+@pytest.mark.parametrize("queries", [1, 14])
+def test_float64_matches_the_papers(queries):
+    assert_explicit_attention_matches(
+        random_qkv(queries, 14, 2, torch.float64), causal(queries, 14)
+    )
+
+
+@pytest.mark.parametrize("queries", [1, 14])
+def test_a_mask_for_each_head_matches_the_papers(queries):
+    qkv = random_qkv(queries, 14, 2, torch.float32)
+    by_head = (torch.rand(3, 4, queries, 14) < 0.8).to(DEVICE)
+    visible = causal(queries, 14).expand(3, 4, -1, -1) & by_head
+    assert_explicit_attention_matches(qkv, visible, visible)
+
+
+@pytest.mark.parametrize("queries", [1, 14])
+def test_an_additive_mask_that_hides_the_span_from_a_row_matches_the_papers(queries):
+    least = torch.finfo(torch.float32).min
+    mask = torch.zeros(3, 1, queries, 14, device=DEVICE)
+    mask = mask.masked_fill(~causal(queries, 14), least)
+    mask[2, ..., 3:8] = least
+    assert_explicit_attention_matches(random_qkv(queries, 14, 2, torch.float32), mask == 0, mask)
+
+
+@pytest.mark.parametrize("queries", [1, 14])
+def test_gradients_reach_the_queries(queries):
+    q, k, v = random_qkv(queries, 14, 2, torch.float32)
+    q.requires_grad_()
+    assert_explicit_attention_matches((q, k, v), causal(queries, 14)).sum().backward()
+    assert q.grad.isfinite().all() and q.grad.abs().sum() > 0
 
 
 @pytest.mark.parametrize("queries", [1, 14])
@@ -208,7 +192,9 @@ def test_masses_within_1e_minus_30_of_0_and_1_give_finite_outputs(queries, towar
     assert out.isfinite().all()
     if toward < 0:  # the mass is 1e-30; near 1 the oracle itself would divide by 0
         visible = causal(queries, 14)
-        expected, mass = by_papers(q, k, v, visible, spans("even", 14), methods, [14] * 3, 0.25)
+        expected, mass = attend_by_papers(
+            q, k, v, visible, spans("even", 14), methods, [14] * 3, 0.25
+        )
         # scores of 70 have a rounding of 4e-6, times 20 in the exponent
         assert max_difference(out, expected) < 10 * FLOAT32
         assert max_difference(state.masses[0], mass[..., -1]) < 10 * FLOAT32
@@ -264,40 +250,21 @@ def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     assert largest.numbers <= 2**23 < 2 * length**2
 
 
-def hugging_face(kind="llama", attention="sdpa", seed=0, **options):
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    torch.manual_seed(seed)
-    lists = {name: list(v) for name, v in options.items() if isinstance(v, tuple)}
-    config = AutoConfig.for_model(kind, **{**SHAPE, **options, **lists})
-    model = (
-        AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval().to(DEVICE)
-    )
-    for parameter in model.parameters():
-        if parameter.ndim > 1:
-            parameter.data.mul_(4)
-    return model
-
-
-def prompts(length=20):
-    ids = torch.randint(6, 400, (2, length), generator=torch.Generator().manual_seed(5))
-    mask, span = torch.ones_like(ids), torch.zeros_like(ids, dtype=torch.bool)
-    mask[0, :4] = 0
-    span[0, 6:9], span[1, 2:7] = True, True
-    return ids.to(DEVICE), mask.to(DEVICE), span.to(DEVICE)
-
-
 ALL = torch.ones(2, 20, dtype=torch.bool, device=DEVICE)
+# the shape of DeepSeek's latent attention
 DEEPSEEK = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4}
 DEEPSEEK |= {"v_head_dim": 8, "n_group": 1, "topk_group": 1, "n_routed_experts": 4, "head_dim": 4}
 DEEPSEEK |= {"num_experts_per_tok": 2, "moe_intermediate_size": 16, "num_key_value_heads": 4}
+WINDOWS = {"sliding_window": 8}
+TWO_EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
+# each with its implementation of attention and its options
 ZOO = [
     ("llama", "sdpa", {}),
     ("llama", "eager", {}),
     ("llama", "sdpa", {"num_key_value_heads": 1}),
-    ("gemma2", "eager", {"sliding_window": 8}),
-    ("gemma3_text", "sdpa", {"sliding_window": 8}),
-    ("gpt_oss", "eager", {"num_local_experts": 2, "num_experts_per_tok": 1}),
+    ("gemma2", "eager", WINDOWS),
+    ("gemma3_text", "sdpa", WINDOWS),
+    ("gpt_oss", "eager", TWO_EXPERTS),
     ("gptj", "eager", GPTJ),
     ("deepseek_v3", "sdpa", {**DEEPSEEK, "first_k_dense_replace": 1}),
 ]
@@ -406,10 +373,11 @@ def test_dropout_is_refused_rather_than_ignored():
     assert model.training
 
 
-@pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "llama"])
+@pytest.mark.parametrize(
+    ("kind", "options"), [("gemma2", WINDOWS), ("gpt_oss", TWO_EXPERTS), ("llama", {})]
+)
 @torch.inference_mode()
-def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, monkeypatch):
-    options = dict(ZOO[3][2] if kind == "gemma2" else ZOO[5][2] if kind == "gpt_oss" else {})
+def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, options, monkeypatch):
     model, (ids, mask, span) = hugging_face(kind, "eager", **options), prompts()
     arguments = {"attention_mask": mask, "max_new_tokens": 4, "do_sample": False}
     static = {**arguments, "cache_implementation": "static", "disable_compile": True}
@@ -467,5 +435,5 @@ def test_gpu_kernels_get_valid_arguments_and_their_outputs_are_used(monkeypatch,
     monkeypatch.setattr(fused_kernels, "_ATEN", on_gpu)
     monkeypatch.setattr(fused_kernels, "_on_cpu", lambda query: False)
     for methods, kind in ((EVERYWHERE[0], "even"), (MIXED[1], "ragged")):
-        test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype)
+        assert_matches_papers(methods, kind, shape, dtype)
     assert {"efficient"} | ({"flash"} if flash else set()) == set(on_gpu.called)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from test_attention import hugging_face, prompts
+from open_models import MOVED, ROUNDING, apart, hugging_face, prompts
 from tiny import model
 from transformers import CompileConfig
 
@@ -12,8 +12,6 @@ import holdfast
 from holdfast import Boost, Pasta, SplitSoftmax
 from holdfast.errors import UsageError
 
-ROUNDING = 2e-5  # logits of three layers of large random weights
-MOVED = 1e-2  # steering moves them by far more
 METHODS = [[SplitSoftmax(0.3)], [Boost(5)], [Pasta(0.05, {(0, 1), (2, 3)})]]
 
 
@@ -23,10 +21,6 @@ def _inference():
     with torch.inference_mode():
         yield
     torch._dynamo.reset()
-
-
-def apart(logits, other_logits):
-    return float((logits - other_logits).abs().max())
 
 
 def by_torch_compile(hf_model):

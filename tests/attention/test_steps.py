@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from attention_by_papers import EVERYWHERE, KEEP, MIXED, SCALE, SPLIT, SPOT, Layer
 from fast_set import only_fast
-from test_attention import EVERYWHERE, KEEP, MIXED, SCALE, SPLIT, SPOT, Layer, hugging_face, prompts
+from open_models import hugging_face, prompts
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DynamicCache, StaticCache

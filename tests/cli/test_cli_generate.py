@@ -97,10 +97,7 @@ def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatc
     assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
     loaded.clear()
     model_loading.load_both(read_command(["drift", "--user-model", "http://localhost:9/v1"])[1])
-    assert loaded == [
-        "http://localhost:9/v1",
-        "default",
-    ]  # the address is tried first
+    assert loaded == ["http://localhost:9/v1", "default"]  # the address is tried first
 
 
 def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from chat_server import KEY, completion, refusal
 from command_lines import changed
+from endpoint_runs import REQUESTS, ROUNDS, measure
 from short_drift import ONE_QUESTION
 from synthetic_run import as_json
 
@@ -18,15 +19,6 @@ from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs
-
-ROUNDS = 4
-REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns without the starter, and two probes per round
-
-
-def measure(model, folder, conversations=6):
-    sampling = Sampling(temperature=1, top_p=1, max_new_tokens=9)
-    settings = drift.Settings(rounds=ROUNDS, conversations=conversations, sampling=sampling)
-    return drift.run(model, ONE_QUESTION, folder, settings)
 
 
 def is_turn(body, turns):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import test_rules
 from scripted_model import ScriptedModel
 from synthetic_run import as_json, conversation_of
 
@@ -34,6 +33,9 @@ SETTINGS = drift.Settings(rounds=3, conversations=4, user_prompt="empty")
 
 def suite_of(*rules):
     return drift.Suite("fruit", (drift.Case("bot", "rules", "Be.", rules=rules),), ("hello",))
+
+
+SEPARATE = suite_of(rule("a", "apple", ("Which apple?",)), rule("b", "berry", ("Which berry?",)))
 
 
 class Fruity(ScriptedModel):
@@ -116,7 +118,7 @@ def plain_fingerprint(suite):
 
 
 def test_only_suites_whose_rules_share_probes_have_new_fingerprints(tmp_path):
-    for suite in (drift.load_suite("core"), drift.load_suite("starter"), test_rules.SUITE):
+    for suite in (drift.load_suite("core"), drift.load_suite("starter"), SEPARATE):
         assert suite.fingerprint == plain_fingerprint(suite)
     shared = suite_of(*TOGETHER)
     assert shared.fingerprint != plain_fingerprint(shared)
@@ -173,7 +175,7 @@ def test_the_interval_of_instruction_accuracy_is_that_of_a_ratio(tmp_path):
 
 
 def test_rules_with_separate_replies_have_no_accuracy(tmp_path):
-    run = drift.run(test_rules.Forgetful(), test_rules.SUITE, tmp_path / "run", SETTINGS)
+    run = drift.run(Fruity(), SEPARATE, tmp_path / "run", SETTINGS)
     assert accuracy_of(read_series(run)[0]) is None
     assert summarise(run).to_json()["results"][0]["accuracy"] is None
     assert "Accuracy," not in report.table(run)

@@ -11,8 +11,8 @@ import time
 
 import pytest
 from chat_server import KEY, Server, completion, refusal
+from endpoint_runs import REQUESTS, measure
 from short_drift import texts
-from test_endpoint_drift import REQUESTS, measure
 
 import holdfast
 from holdfast import drift

@@ -98,9 +98,8 @@ def test_a_run_is_identified_by_its_user_model(tmp_path):
     page = report.write([tmp_path / "two"], tmp_path / "page.html").read_text()
     assert "user model Ada" in page and "Two models talk" in page
     single = {**pair, "out": tmp_path / "one"}
-    assert (
-        "user_model" not in drift.run(**single).manifest.identity.to_json()
-    )  # as older versions wrote it
+    # as older versions wrote it
+    assert "user_model" not in drift.run(**single).manifest.identity.to_json()
 
 
 def test_a_missing_user_model_and_its_options_without_one_are_refused(tmp_path, capsys):

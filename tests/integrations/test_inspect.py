@@ -172,15 +172,11 @@ def test_any_model_of_inspect_is_measured():
     assert chats[0] == [("system", pairing.agent.system_prompt), ("user", pairing.starter)]
     recap = f"You asked: {pairing.starter}\nI answered: Reply 1."
     assert [("system", pairing.user.system_prompt), ("user", recap)] in chats
-    probe = [*chats[0][:1], ("user", pairing.stability_questions[0])]
-    assert probe in chats  # of round 1, in place of the starter
+    system, question = chats[0][0], ("user", pairing.stability_questions[0])
+    assert [system, question] in chats, "the probe of round 1, in place of the starter"
     speakers = {"agent": "assistant", "user": "user"}
     dialog = [(speakers[turn.speaker], turn.text) for turn in record.turns]
-    assert [
-        *chats[0][:1],
-        *dialog[:2],
-        ("user", pairing.stability_questions[0]),
-    ] in chats  # of round 2
+    assert [system, *dialog[:2], question] in chats, "the probe of round 2"
     assert len(chats) == 3 + 4 and len(record.probes) == 4
     first = next(config for messages, config in parrot.calls if messages == chats[0])
     assert first.seed == seed_of("reply", 0, 0, 1, "agent") % 2**31

@@ -221,16 +221,18 @@ def test_a_bad_argument_is_reported_in_one_sentence(arguments, expected):
 
 
 def test_unsupported_requests_are_refused_by_name(evaluate):
-    boost = {"method": "boost:factor=2"}
+    spec = "boost:factor=2"
+    boost = {"method": spec}
     lm = HoldfastLM(device="cpu")
     messages = [{"role": "assistant", "content": "Sure"}]
     for option, value, ask in (
-        ("method", boost["method"], lambda: evaluate("holdfast", boost, "choices")),
+        ("method", spec, lambda: evaluate("holdfast", boost, "choices")),
         (
-            *("method", boost["method"]),
+            "method",
+            spec,
             lambda: evaluate("holdfast", boost, "choices", apply_chat_template=True),
         ),
-        ("method", boost["method"], lambda: evaluate("holdfast", boost, "rolling")),
+        ("method", spec, lambda: evaluate("holdfast", boost, "rolling")),
         ("top_k", 5, lambda: evaluate("holdfast", {}, "writing", gen_kwargs={"top_k": 5})),
         ("chat_template", "mine", lambda: lm.chat_template("mine")),
         ("gen_prefix", "Sure", lambda: lm.apply_chat_template(messages, False)),

@@ -10,18 +10,15 @@ text editor tool of Anthropic's API.
 import json
 
 import pytest
-from agent_turns import bash, ran
+from agent_turns import UNDECIDED, bash, judge, ran
 
 from holdfast.cli import main
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.measures import build
-from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall
 from holdfast.records import read_run
-
-UNDECIDED = "undecided"
 
 
 def did(*calls: ToolCall) -> Turn:
@@ -30,14 +27,6 @@ def did(*calls: ToolCall) -> Turn:
 
 def call(tool: str, **arguments) -> ToolCall:
     return ToolCall(tool, arguments)
-
-
-def judge(spec, turn: Turn):
-    judgement = build(spec).judge_turn(turn)
-    if isinstance(judgement, Undecided):
-        assert judgement.reason
-        return UNDECIDED
-    return None if judgement is None else judgement.value
 
 
 NO_PRINT = {"name": "code_not_written", "pattern": r"\bprint\(", "files": ["*.py", "!tests/*"]}

@@ -3,17 +3,15 @@
 import time
 
 import pytest
-from agent_turns import bash, edit, write
+from agent_turns import UNDECIDED, bash, edit, judge, write
 
 from holdfast.measures import build
 from holdfast.measures.agent_acts.actions import actions_of
 from holdfast.measures.agent_acts.git.staged_files import StagedFiles
 from holdfast.measures.agent_acts.git.staging_commands import apply_action
 from holdfast.measures.agent_acts.written_texts import WrittenTexts
-from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
-UNDECIDED = "undecided"
 LOCK = {"name": "commit_includes", "paths": "uv.lock"}
 NO_ENV = {"name": "commit_excludes", "paths": [".env", "*.env"]}
 FIX = {"name": "commit_message", "pattern": "^fix: "}
@@ -307,8 +305,5 @@ def test_staging_after_each_of_many_edits_takes_time_in_proportion():
 @pytest.mark.parametrize("name", CONTENTS)
 def test_the_files_of_a_commit_follow_from_the_commands_before_it(name):
     rule, earlier, done, expected = CONTENTS[name]
-    score = build(rule).judge_turn(AssistantTurn("", calls(*done), calls(*earlier)))
-    if isinstance(score, Undecided):
-        assert expected == UNDECIDED
-    else:
-        assert (None if score is None else score.value) == expected
+    turn = AssistantTurn("", calls(*done), calls(*earlier))
+    assert judge(rule, turn) == expected

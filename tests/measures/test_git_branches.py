@@ -1,15 +1,12 @@
 """The branch of Git that commands run on, and the rules about it."""
 
 import pytest
-from agent_turns import bash
+from agent_turns import UNDECIDED, bash, judge
 
 from holdfast.logs import read_logs
-from holdfast.measures import build
 from holdfast.measures.agent_acts.git.git_branches import branch_after, branch_in
-from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn
 
-UNDECIDED = "undecided"
 NOT_MAIN = {"name": "commit_branch", "pattern": "^(?!main$)"}
 FIX_ONLY = {"name": "commit_branch", "pattern": "^fix$"}
 NO_PUSH = {"name": "command_not_run", "command": r"git push(?=.*[ :+](?:refs/heads/)?main(?!\S))"}
@@ -155,11 +152,7 @@ RULES = {
 @pytest.mark.parametrize("name", RULES)
 def test_rules_about_branches(name):
     spec, turn, expected = RULES[name]
-    score = build(spec).judge_turn(turn)
-    if isinstance(score, Undecided):
-        assert expected == UNDECIDED, score
-    else:
-        assert expected == (None if score is None else score.value), score
+    assert judge(spec, turn) == expected
 
 
 def test_the_branch_of_a_session_is_known_until_a_command_changes_it(tmp_path):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from test_gguf import write
+from gguf_files import write_gguf
 
 from holdfast.cli import main
 from holdfast.cli.main_parser import read_command
@@ -37,7 +37,7 @@ load.capabilities = ENDPOINT_ABILITIES | {Ability.LOG_ODDS}
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
-    write(path)
+    write_gguf(path)
     return path
 
 

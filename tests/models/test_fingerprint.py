@@ -22,9 +22,8 @@ CHAT = chat("Always reply in French.", "Do you like the garden?")
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False}
 
 
-@pytest.fixture(
-    params=only_fast(["float32", "bfloat16"], "bfloat16")
-)  # the layers of the latter may be packed
+# in bfloat16, the layers may be packed
+@pytest.fixture(params=only_fast(["float32", "bfloat16"], "bfloat16"))
 def model(request) -> LocalModel:
     """The default model, freshly loaded, so that tests can change it."""
     return holdfast.load("default", dtype=request.param)
@@ -57,11 +56,17 @@ def another_configuration(model: LocalModel) -> None:
     model.hf_model.config.rms_norm_eps *= 2
 
 
-CHANGES = (with_adapter, in_place, through_data, replaced, another_template)
-CHANGES = (*CHANGES, another_configuration)
+CHANGES = (
+    with_adapter,
+    in_place,
+    through_data,
+    replaced,
+    another_template,
+    another_configuration,
+)
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, change):
     before, session = model.fingerprint, model.session()
     session.generate_batch([Request(CHAT, sampling=GREEDY, thread="talk", keep=True)])
@@ -83,7 +88,7 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
     assert model.fingerprint == after
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_the_same_change_has_the_same_fingerprint_in_another_process(model, change):
     change(model)
     second = holdfast.load("default", dtype=model.hf_model.dtype)

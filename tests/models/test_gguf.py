@@ -1,7 +1,6 @@
 """GGUF files: read on their own, as transformers reads them, or refused in one sentence."""
 
 import hashlib
-import json
 import struct
 import subprocess
 import sys
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import SPECIAL, TEMPLATE, chat, model, tokenizer
+from gguf_files import SHAPE, load_gguf, write_gguf
+from tiny import TEMPLATE, chat, model, tokenizer
 
 import holdfast
 from holdfast.chat.templates import render_text
@@ -24,89 +24,12 @@ from holdfast.models.model_names import guess_endpoint
 gguf_package = pytest.importorskip("gguf")
 GREEDY = Sampling(temperature=0, max_new_tokens=12)
 CHAT = chat("be nice", "hello there")
-SHAPE = {"hidden_size": 64, "head_dim": 16}  # row lengths in Q8_0 are multiples of 32
 WAYS_OUT = ("llama-server", "Ollama", "URL", "safetensors")
-LAYER_NAMES = {f"self_attn.{end}_proj": f"attn_{end}" for end in "qkv"}
-LAYER_NAMES |= {f"mlp.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")}
-LAYER_NAMES |= {"self_attn.o_proj": "attn_output", "input_layernorm": "attn_norm"}
-LAYER_NAMES["post_attention_layernorm"] = "ffn_norm"
-NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
-
-
-def write(path: Path, *, kind="F32", template: str | None = TEMPLATE, factors=None, **header):
-    """The tiny Llama as a GGUF file; `header` overrides keys of its metadata."""
-    hf_model = model(**SHAPE).hf_model
-    config = hf_model.config
-    writer = gguf_package.GGUFWriter(path, "llama")
-    for name, value in (
-        ("block_count", config.num_hidden_layers),
-        ("context_length", config.max_position_embeddings),
-        ("embedding_length", config.hidden_size),
-        ("feed_forward_length", config.intermediate_size),
-        ("attention.head_count", config.num_attention_heads),
-        ("attention.head_count_kv", config.num_key_value_heads),
-        ("rope.dimension_count", config.head_dim),
-        ("vocab_size", config.vocab_size),
-    ):
-        writer.add_uint32(f"llama.{name}", value)
-    writer.add_float32("llama.rope.freq_base", config.rope_parameters["rope_theta"])
-    writer.add_float32("llama.attention.layer_norm_rms_epsilon", config.rms_norm_eps)
-    write_tokenizer(writer, template)
-    for name, value in header.items():
-        add = writer.add_string if isinstance(value, str) else writer.add_uint32
-        add(name.replace("__", "."), value)
-    for name, weights in hf_model.state_dict().items():
-        name, weights = gguf_tensor(name, weights.detach(), config)
-        quantised = kind if weights.ndim > 1 else "F32"
-        type_ = gguf_package.GGMLQuantizationType[quantised]
-        packed = gguf_package.quantize(weights.float().contiguous().cpu().numpy(), type_)
-        writer.add_tensor(name, packed, raw_dtype=type_)
-    if factors is not None:
-        writer.add_tensor("rope_freqs.weight", factors.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def write_tokenizer(writer, template: str | None) -> None:
-    saved = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
-    vocabulary = sorted(saved["vocab"], key=saved["vocab"].get)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(vocabulary)
-    writer.add_token_types([3 if token in SPECIAL else 1 for token in vocabulary])
-    writer.add_token_merges([" ".join(merge) for merge in saved["merges"]])
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(5)
-    writer.add_add_bos_token(False)
-    if template is not None:
-        writer.add_chat_template(template)
-
-
-def gguf_tensor(name: str, weights: torch.Tensor, config) -> tuple[str, torch.Tensor]:
-    """A tensor as llama.cpp's converter names and orders it: rotated pairs lie side by side."""
-    module, _, end = name.rpartition(".")
-    if module in NAMES:
-        return f"{NAMES[module]}.{end}", weights
-    _, _, layer, part = module.split(".", 3)
-    heads = {"self_attn.q_proj": config.num_attention_heads}
-    heads["self_attn.k_proj"] = config.num_key_value_heads
-    if part in heads:
-        halves = weights.view(heads[part], 2, -1, weights.shape[1])
-        weights = halves.transpose(1, 2).reshape(weights.shape)
-    return f"blk.{layer}.{LAYER_NAMES[part]}.{end}", weights
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    return write(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
-
-
-def load(path: Path, **options):
-    with pytest.warns(UserWarning, match="once dequantised"):
-        return holdfast.load(path, **options)
+    return write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
 
 
 def refusal(path: Path | str) -> str:
@@ -137,7 +60,7 @@ def test_a_chat_begins_with_one_bos_where_the_tokenizer_or_the_template_says_so(
     monkeypatch.setattr(
         gguf_package.GGUFWriter, "add_add_bos_token", lambda self, _: add(self, add_bos)
     )
-    loaded = load(write(tmp_path / "tiny.gguf", template=template))
+    loaded = load_gguf(write_gguf(tmp_path / "tiny.gguf", template=template))
     encoded = holdfast.encode_chats([CHAT], loaded.tokenizer)
     ids = encoded.inputs["input_ids"][0].tolist()
     assert ids.count(1) == count and (ids[0] == 1) is bool(count)
@@ -146,13 +69,15 @@ def test_a_chat_begins_with_one_bos_where_the_tokenizer_or_the_template_says_so(
     assert list(reply.prompt_ids) == ids
     if count:
         assert reply.token_ids == model(**SHAPE).generate(CHAT, (), GREEDY).token_ids
-    plain_reply = load(tmp_path / "tiny.gguf", chat_template="plain").generate(CHAT, (), GREEDY)
+    plain_reply = load_gguf(tmp_path / "tiny.gguf", chat_template="plain").generate(
+        CHAT, (), GREEDY
+    )
     assert list(plain_reply.prompt_ids).count(1) == 1
 
 
 @pytest.mark.parametrize("method", ("none", "boost:factor=8", "guidance:scale=2"))
 def test_a_file_answers_like_the_model_it_was_made_from(whole, method):
-    loaded, original = load(whole), model(**SHAPE)
+    loaded, original = load_gguf(whole), model(**SHAPE)
     assert loaded.steerable and loaded.reuses_cache
     reply = loaded.generate(CHAT, method, sampling=GREEDY)
     assert reply == original.generate(CHAT, method, sampling=GREEDY)
@@ -165,8 +90,8 @@ def test_a_file_answers_like_the_model_it_was_made_from(whole, method):
 def test_quantised_weights_match_those_that_transformers_loads(tmp_path):
     from transformers import AutoModelForCausalLM
 
-    path = write(tmp_path / "tiny.gguf", kind="Q8_0")
-    loaded = load(path)
+    path = write_gguf(tmp_path / "tiny.gguf", kind="Q8_0")
+    loaded = load_gguf(path)
     plain = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file=path.name)
     ids = torch.arange(1, 40)[None]
     with torch.inference_mode():
@@ -181,7 +106,7 @@ KINDS = (("F32", "float32", 4), ("Q8_0", "bfloat16", 2))
 
 @pytest.mark.parametrize(("kind", "dtype", "width"), KINDS)
 def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, width):
-    path = write(tmp_path / "tiny.gguf", kind=kind)
+    path = write_gguf(tmp_path / "tiny.gguf", kind=kind)
     elements = sum(p.numel() for p in model(**SHAPE).hf_model.parameters())
 
     def unread(*_, **__):
@@ -197,7 +122,7 @@ def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, ki
 
 def test_the_dtype_is_that_of_the_file_or_none_if_quantised(tmp_path):
     for kind, dtype in (("F32", "float32"), ("F16", "float16"), ("Q8_0", None)):
-        header = gguf.read_gguf(str(write(tmp_path / f"{kind}.gguf", kind=kind)))
+        header = gguf.read_gguf(str(write_gguf(tmp_path / f"{kind}.gguf", kind=kind)))
         assert header.dtype == (dtype and getattr(torch, dtype))
 
 
@@ -208,11 +133,11 @@ def test_the_fingerprint_covers_every_byte_of_the_file_and_the_dtype(whole, tmp_
     at = first.rindex(b"</s>")  # in the template: no weight changes
     first[at : at + 4] = b"<s> "
     changed_file.write_bytes(first)
-    prints = [load(path).fingerprint for path in (whole, renamed_file, changed_file)]
+    prints = [load_gguf(path).fingerprint for path in (whole, renamed_file, changed_file)]
     assert prints[0] == prints[1] != prints[2]
     content = hashlib.sha256(whole.read_bytes()).hexdigest()
     assert prints[0] == hashlib.sha256(f"{content} torch.float32".encode()).hexdigest()[:32]
-    assert load(whole, dtype="bfloat16").fingerprint not in prints
+    assert load_gguf(whole, dtype="bfloat16").fingerprint not in prints
 
 
 def test_files_next_to_it_are_not_read(whole, tmp_path):
@@ -222,34 +147,34 @@ def test_files_next_to_it_are_not_read(whole, tmp_path):
     (tmp_path / "chat_template.jinja").write_text("another template")
     (tmp_path / "tokenizer.json").write_text("no JSON")
     (tmp_path / "config.json").write_text("no JSON")
-    assert load(path).tokenizer.chat_template == TEMPLATE
+    assert load_gguf(path).tokenizer.chat_template == TEMPLATE
 
 
 def test_every_end_of_turn_token_stops_a_reply(tmp_path):
-    path = write(tmp_path / "tiny.gguf", tokenizer__ggml__eot_token_id=4)
-    assert load(path).stop_ids == {4, 5}
+    path = write_gguf(tmp_path / "tiny.gguf", tokenizer__ggml__eot_token_id=4)
+    assert load_gguf(path).stop_ids == {4, 5}
 
 
 def test_a_file_without_a_template_answers_no_chat(tmp_path):
-    loaded = load(write(tmp_path / "base.gguf", template=None))
+    loaded = load_gguf(write_gguf(tmp_path / "base.gguf", template=None))
     with pytest.raises(PromptError, match=r"base\.gguf has"):
         loaded.generate(CHAT)
 
 
 def test_a_base_model_continues_the_messages_as_one_text(tmp_path):
-    path = write(tmp_path / "base.gguf", template=None)
-    loaded, file = load(path, chat_template="plain"), tmp_path / "mine.jinja"
+    path = write_gguf(tmp_path / "base.gguf", template=None)
+    loaded, file = load_gguf(path, chat_template="plain"), tmp_path / "mine.jinja"
     chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     assert render_text([*chat, chat[0]], loaded.tokenizer).endswith("a\n\nb\n\na")
     file.write_text("{{ messages[-1]['content'] }}!")
-    assert render_text(chat[:1], load(path, chat_template=str(file)).tokenizer) == "a!"
+    assert render_text(chat[:1], load_gguf(path, chat_template=str(file)).tokenizer) == "a!"
     with pytest.raises(UsageError, match=r"'nowhere\.jinja' .*plain"):
         holdfast.load(path, chat_template="nowhere.jinja")
 
 
 def test_a_template_cannot_escape_its_sandbox(tmp_path):
     template = "{{ messages.__class__.__mro__[1].__subclasses__() }}"
-    loaded = load(write(tmp_path / "evil.gguf", template=template))
+    loaded = load_gguf(write_gguf(tmp_path / "evil.gguf", template=template))
     with pytest.raises(PromptError, match="refuses this chat"):
         loaded.generate(CHAT)
 
@@ -269,8 +194,10 @@ def test_the_factors_of_llama_3_scale_its_positions(tmp_path):
 
     ids = torch.arange(1, 300)[None]
     with torch.inference_mode():
-        logits = load(write(tmp_path / "llama3.gguf", factors=factors)).hf_model(ids).logits
-        unscaled = load(write(tmp_path / "tiny.gguf")).hf_model(ids).logits
+        logits = (
+            load_gguf(write_gguf(tmp_path / "llama3.gguf", factors=factors)).hf_model(ids).logits
+        )
+        unscaled = load_gguf(write_gguf(tmp_path / "tiny.gguf")).hf_model(ids).logits
         assert (logits - right(ids).logits).abs().max() < 1e-4  # one rounding of each frequency
         assert (logits - unscaled).abs().max() > 0.1
 
@@ -308,12 +235,12 @@ def test_a_damaged_header_is_refused(whole, tmp_path):
     ),
 )
 def test_files_transformers_would_misread_are_refused_with_alternatives(tmp_path, header, words):
-    message = refusal(write(tmp_path / "tiny-00001-of-00003.gguf", **header))
+    message = refusal(write_gguf(tmp_path / "tiny-00001-of-00003.gguf", **header))
     assert words in message and all(way in message for way in WAYS_OUT)
 
 
 def test_an_architecture_that_transformers_cannot_read_is_refused_with_alternatives(tmp_path):
-    path, content = tmp_path / "new.gguf", write(tmp_path / "tiny.gguf").read_bytes()
+    path, content = tmp_path / "new.gguf", write_gguf(tmp_path / "tiny.gguf").read_bytes()
     path.write_bytes(content.replace(b"llama", b"lamma"))
     with pytest.raises(ModelError, match="lamma") as excinfo:
         holdfast.load(path)
@@ -321,7 +248,7 @@ def test_an_architecture_that_transformers_cannot_read_is_refused_with_alternati
 
 
 def test_a_missing_weight_is_never_initialised_at_random(tmp_path):
-    path, content = tmp_path / "lacking.gguf", write(tmp_path / "tiny.gguf").read_bytes()
+    path, content = tmp_path / "lacking.gguf", write_gguf(tmp_path / "tiny.gguf").read_bytes()
     path.write_bytes(content.replace(b"blk.1.ffn_up", b"blk.1.ffn_uq"))
     lacking = pytest.raises(ModelError, match=r"lacks 1 .*layers\.1\.mlp\.up_proj")
     with pytest.warns(UserWarning, match="once dequantised"), lacking:
@@ -332,7 +259,7 @@ def test_a_pre_tokenizer_that_transformers_does_not_know_is_reported(whole, tmp_
     path = tmp_path / "split.gguf"
     path.write_bytes(whole.read_bytes().replace(b"gpt-2", b"gpt-9"))
     with pytest.warns(UserWarning, match=r"split\.gguf .*'gpt-9'"):
-        load(path)
+        load_gguf(path)
 
 
 def test_without_its_packages_the_command_that_installs_them_is_named(whole, monkeypatch):
@@ -416,7 +343,7 @@ def test_a_header_is_read_without_importing_torch(whole, tmp_path):
 def smollm2():
     if not (real_models_folder() / REAL_MODELS["smollm2"]).exists():
         pytest.skip("smollm2 is not installed; `python -m holdfast.models.install` downloads it")
-    return load("smollm2", dtype="float32")
+    return load_gguf("smollm2", dtype="float32")
 
 
 @pytest.mark.slow

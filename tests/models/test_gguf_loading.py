@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from fast_set import only_fast
-from test_gguf import load, write
+from gguf_files import load_gguf, write_gguf
 from tiny import chat
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, PreTrainedConfig
 from transformers.integrations.gguf import get_gguf_tokenizer
@@ -91,8 +91,10 @@ def test_blocks_match_the_formula_in_float64(kind, formula):
 def test_a_file_has_the_bits_and_the_tokens_that_transformers_loads(tmp_path, kind, dtype):
     from transformers import PreTrainedTokenizerFast
 
-    path = write(tmp_path / "tiny.gguf", kind=kind)  # a Llama, whose rotated pairs are reordered
-    ours = load(path, dtype=dtype)
+    path = write_gguf(
+        tmp_path / "tiny.gguf", kind=kind
+    )  # a Llama, whose rotated pairs are reordered
+    ours = load_gguf(path, dtype=dtype)
     peer = AutoModelForCausalLM.from_pretrained(
         tmp_path, gguf_file=path.name, dtype=getattr(torch, dtype)
     )
@@ -109,7 +111,7 @@ def test_a_file_has_the_bits_and_the_tokens_that_transformers_loads(tmp_path, ki
 
 @pytest.mark.parametrize("key", ["vocab_size", "vocab_sizf"])  # without it, tokens are counted
 def test_the_configuration_is_what_transformers_reads_from_the_file(tmp_path, key):
-    path, content = tmp_path / "tiny.gguf", write(tmp_path / "made.gguf").read_bytes()
+    path, content = tmp_path / "tiny.gguf", write_gguf(tmp_path / "made.gguf").read_bytes()
     path.write_bytes(content.replace(b"llama.vocab_size", f"llama.{key}".encode()))
     expected, _ = PreTrainedConfig.get_config_dict(tmp_path, gguf_file=path.name)
     fields = read_config_fields(read_header(path))
@@ -153,7 +155,7 @@ def test_weights_have_the_names_that_transformers_gives_them(kind, monkeypatch):
 
 
 def test_a_digest_that_cannot_be_made_fails_where_it_is_needed(tmp_path):
-    path = write(tmp_path / "tiny.gguf")
+    path = write_gguf(tmp_path / "tiny.gguf")
     source_file = find_source(str(path)).gguf
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     assert source_file.start_digest().result() == content
@@ -193,7 +195,7 @@ def cached_file(tmp_path, monkeypatch):
     """A file whose tokenizer is kept in a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(gguf_tokenizer, "_LARGE", 1)
-    return write(tmp_path / "tiny.gguf")
+    return write_gguf(tmp_path / "tiny.gguf")
 
 
 def text_of(loaded) -> str:
@@ -209,9 +211,9 @@ def forbid_conversion(monkeypatch):
 
 
 def test_a_tokenizer_is_converted_once(cached_file, monkeypatch):
-    first = load(cached_file)
+    first = load_gguf(cached_file)
     forbid_conversion(monkeypatch)
-    second = load(cached_file)
+    second = load_gguf(cached_file)
     assert text_of(second) == text_of(first)
     messages = chat("be nice", "hello <s> there")
     ids = [item.tokenizer.apply_chat_template(messages)["input_ids"] for item in (first, second)]
@@ -221,7 +223,7 @@ def test_a_tokenizer_is_converted_once(cached_file, monkeypatch):
 
 @pytest.mark.parametrize("damage", ("cut", "changed", "empty", "binary", "a folder"))
 def test_a_damaged_cache_is_made_again(cached_file, damage):
-    right = text_of(load(cached_file))
+    right = text_of(load_gguf(cached_file))
     path = gguf_tokenizer.cache_file(read_header(cached_file))
     content = path.read_bytes()
     if damage == "a folder":
@@ -237,7 +239,7 @@ def test_a_damaged_cache_is_made_again(cached_file, damage):
             }[damage]
         )
         assert path.read_bytes() != content
-    assert text_of(load(cached_file)) == right
+    assert text_of(load_gguf(cached_file)) == right
     if damage != "a folder":
         assert path.read_bytes() == content
 
@@ -245,7 +247,7 @@ def test_a_damaged_cache_is_made_again(cached_file, damage):
 def test_other_versions_and_headers_have_other_places(cached_file, monkeypatch):
     header = read_header(cached_file)
     cache_files = [gguf_tokenizer.cache_file(header)]
-    other_file = write(cached_file.with_name("other.gguf"), template=None)
+    other_file = write_gguf(cached_file.with_name("other.gguf"), template=None)
     cache_files.append(gguf_tokenizer.cache_file(read_header(other_file)))
     monkeypatch.setattr(gguf_tokenizer, "version", lambda name: "0")
     cache_files.append(gguf_tokenizer.cache_file(header))
@@ -272,5 +274,5 @@ def test_loads_at_the_same_time_share_the_cache(cached_file):
 
 def test_a_small_vocabulary_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    load(write(tmp_path / "tiny.gguf"))
+    load_gguf(write_gguf(tmp_path / "tiny.gguf"))
     assert not (tmp_path / "cache").exists()

@@ -195,51 +195,64 @@ def test_a_model_in_the_cache_is_loaded_without_the_hub(folder, unreachable_hub,
     assert sum("cache" in str(warning.message) for warning in warned) == 1
 
 
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """hub(status, code): a stand-in for the hub, which gives this answer about every file."""
+    import huggingface_hub.constants as constants
+
+    servers = []
+
+    def start(status, code):
+        class Hub(BaseHTTPRequestHandler):
+            def do_HEAD(self):
+                self.send_response(status)
+                self.send_header("X-Error-Code", code)
+                self.send_header("X-Error-Message", "gated" if code == "GatedRepo" else code)
+                self.send_header("ETag", "1")
+                self.send_header("X-Repo-Commit", "0123")
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        files = "{repo_id}/resolve/{revision}/{filename}"
+        url = f"http://127.0.0.1:{server.server_port}/{files}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url)
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
 @pytest.mark.parametrize(
-    ("status", "code", "kind", "words"),
+    ("status", "code", "error", "words"),
     [
         (404, "RepoNotFound", NoSuchModel, "the hub has no model of this name"),
         (401, "RepoNotFound", NoSuchModel, "the hub has no model of this name"),
         (404, "EntryNotFound", NoSuchModel, "has no config.json"),
         (403, "GatedRepo", ModelError, "hf auth login"),
-        (503, "", None, ""),
-        (200, "", None, ""),
     ],
 )
-def test_the_hub_is_asked_for_a_name_before_anything_is_loaded(
-    monkeypatch, tmp_path, status, code, kind, words
+def test_a_name_that_the_hub_refuses_is_refused_before_anything_is_loaded(
+    hub, status, code, error, words
 ):
-    import huggingface_hub.constants as constants
+    hub(status, code)
+    with pytest.raises(error, match="some/model") as caught:
+        require_on_hub(Source("some/model", "some/model"))
+    assert words in str(caught.value)
 
-    class Hub(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            self.send_response(status)
-            self.send_header("X-Error-Code", code)
-            self.send_header("X-Error-Message", "gated" if code == "GatedRepo" else code)
-            self.send_header("ETag", "1")
-            self.send_header("X-Repo-Commit", "0123")
-            self.send_header("Content-Length", "2")
-            self.end_headers()
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    try:
-        if kind is None:  # the loader asks again
-            require_on_hub(Source("some/model", "some/model"))
-            return
-        with pytest.raises(kind, match="some/model") as caught:
-            require_on_hub(Source("some/model", "some/model"))
-        assert words in str(caught.value)
-    finally:
-        server.shutdown()
-        server.server_close()
+@pytest.mark.parametrize("status", [200, 503])
+def test_a_name_that_the_hub_knows_or_cannot_answer_for_is_left_to_the_loader(hub, status):
+    hub(status, "")
+    require_on_hub(Source("some/model", "some/model"))  # raises nothing
 
 
 def test_a_gated_model_says_how_to_log_in(monkeypatch):

@@ -21,25 +21,36 @@ from holdfast.papers.zhang2024.task_samples import draw_samples
 CORE = ROOT.parent / "shared" / "data" / "counterfact_core.csv.gz"
 
 
-def test_prompts_and_emphasis_match_the_paper():
-    first, text = "Ann is a nurse.", "Ann is a nurse. She likes tea."
-    person = data.Biography("Ann", "nurse", first, text, "Ann is a nurse. They like tea.")
-    original, shortened, rephrased = (JSON.ask(person, wording) for wording in data.INSTRUCTIONS)
+FIRST, TEXT = "Ann is a nurse.", "Ann is a nurse. She likes tea."
+ANN = data.Biography("Ann", "nurse", FIRST, TEXT, "Ann is a nurse. They like tea.")
+
+
+def test_the_instructions_of_json_match_the_paper():
+    original, shortened, rephrased = (JSON.ask(ANN, wording) for wording in data.INSTRUCTIONS)
     question = "Answer the occupation of Ann and generate the answer as json format."
     example = 'Here is an example: {"name": , "occupation": , }.'
     instruction = f"{question} {example} Now generate the answer."
-    assert original.prompts == (f"{text} {instruction}",)
+    assert original.prompts == (f"{TEXT} {instruction}",)
     assert original.emphasis == (instruction,)
-    assert shortened.prompts == (f"{text} {question}",)
+    assert shortened.prompts == (f"{TEXT} {question}",)
     marked = mark(rephrased.prompts[0], rephrased.emphasis, "*")
-    assert marked == f"*{question} {example}* {text} *Now generate the answer.*"
+    assert marked == f"*{question} {example}* {TEXT} *Now generate the answer.*"
     assert JSON.score(original, original.reply) == {"format": 1, "prediction": 1}
-    for wording in data.INSTRUCTIONS:
-        pronoun_sample = PRONOUNS.ask(person, wording)
-        assert "'she' and 'he' with 'they'" in pronoun_sample.emphasis[0]
-        assert pronoun_sample.prompts == (f"{text} {pronoun_sample.emphasis[0]}",)
-    sample = BIOS.ask(person, "original", ("nurse",))
-    assert sample.prompts == (f"{text} Ann has the occupation of",)
+
+
+@pytest.mark.parametrize("wording", data.INSTRUCTIONS)
+def test_the_instructions_of_pronouns_are_emphasised_after_the_text(wording):
+    sample = PRONOUNS.ask(ANN, wording)
+    assert "'she' and 'he' with 'they'" in sample.emphasis[0]
+    assert sample.prompts == (f"{TEXT} {sample.emphasis[0]}",)
+
+
+def test_the_prompt_of_a_biography_begins_the_answer():
+    sample = BIOS.ask(ANN, "original", ("nurse",))
+    assert sample.prompts == (f"{TEXT} Ann has the occupation of",)
+
+
+def test_the_prompts_of_a_changed_fact_match_the_paper():
     relation, other_prompts = "The pet of {} is a", ("At home Ann has a",)
     pet = data.ChangedFact("Ann", relation, "cat", "dog", other_prompts, "Bo has a cow.")
     fact = COUNTERFACT.ask(pet, "original")
@@ -47,9 +58,15 @@ def test_prompts_and_emphasis_match_the_paper():
     assert fact.prompts == (f"{facts} The pet of Ann is a", f"{facts} At home Ann has a")
     assert fact.emphasis == ("Currently, the pet of Ann is a dog.",)
     assert fact.options == ("dog", "cat")
+
+
+def test_a_name_at_the_start_of_a_changed_fact_keeps_its_case():
     band = data.ChangedFact("The Who", "{} played in", "Leeds", "Rome")
-    emphasised_text = "Previously, The Who played in Leeds. Currently, The Who played in Rome."
-    assert COUNTERFACT.ask(band, "original").prompts == (f"{emphasised_text} The Who played in",)
+    facts = "Previously, The Who played in Leeds. Currently, The Who played in Rome."
+    assert COUNTERFACT.ask(band, "original").prompts == (f"{facts} The Who played in",)
+
+
+def test_emphasis_is_marked_where_it_occurs_once():
     assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"'
     assert spans_of("say it now", ("now", "it")) == [(4, 6), (7, 10)]
     with pytest.raises(PromptError, match=r"'it' occurs 2 times"):

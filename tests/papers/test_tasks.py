@@ -220,45 +220,58 @@ def test_methods_steer_towards_the_emphasised_part(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def test_impossible_data_models_and_settings_are_refused(tmp_path):
+JSON_ONLY = tasks.Settings(tasks=("json",), samples=2)
+
+
+def test_data_that_lack_what_a_task_needs_are_refused(tmp_path):
     facts = data.Data("facts only", "x", {FACTS: {"test": [], "train": []}})
     test = {"test": small_data().items[BIOGRAPHIES]["test"]}
     untrained = data.Data("no training", "x", {BIOGRAPHIES: test})
-    json_only = tasks.Settings(tasks=("json",), samples=2)
-    counterfact = replace(json_only, tasks=("counterfact",))
-    few_shot = replace(json_only, baselines=("few-shot",))
+    counterfact = replace(JSON_ONLY, tasks=("counterfact",))
+    few_shot = replace(JSON_ONLY, baselines=("few-shot",))
     for dataset, settings, message in (
-        (facts, json_only, "json needs biographies"),
+        (facts, JSON_ONLY, "json needs biographies"),
         (facts, counterfact, "0 test samples"),
         (untrained, few_shot, "0 training samples"),
     ):
         with pytest.raises(UsageError, match=message):
             tasks.run(long_tiny(), dataset, tmp_path / "a", settings)
+
+
+def test_a_model_that_scores_no_replies_is_refused_for_a_choice(tmp_path):
     with pytest.raises(ModelError, match=r"scripted .*bios"):
-        two_tasks = replace(json_only, tasks=("json", "bios"))
+        two_tasks = replace(JSON_ONLY, tasks=("json", "bios"))
         tasks.run(Scripted(), small_data(), tmp_path / "a", two_tasks)
+
+
+def test_variants_are_baselines_by_draw_and_methods_that_differ():
+    variants = tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
+    names = [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
+    assert [(variant.name, variant.draw) for variant in variants] == names
+    assert tasks.variants_of(JSON_ONLY, [()]) == tasks.variants_of(JSON_ONLY)
     repeated = [(Pasta(0.5),), (Pasta(0.5),)]
     for settings, method_lists, option, value in (
-        (json_only, repeated, "method", "pasta:alpha=0.5"),
+        (JSON_ONLY, repeated, "method", "pasta:alpha=0.5"),
         (tasks.Settings(baselines=()), (), "baselines", None),
     ):
         with pytest.raises(UsageError) as excinfo:
             tasks.variants_of(settings, method_lists)
         assert (excinfo.value.option, excinfo.value.value) == (option, value)
-    variants = tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
-    names = [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
-    assert [(variant.name, variant.draw) for variant in variants] == names
-    assert tasks.variants_of(json_only, [()]) == tasks.variants_of(json_only)
-    hard = tasks.load_data(["synthetic"], json_only, synthetic.TextShape((16, 16), 1.0))
-    assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
+
+
+def test_harder_synthetic_data_have_a_fingerprint_of_their_own():
+    hard = tasks.load_data(["synthetic"], JSON_ONLY, synthetic.TextShape((16, 16), 1.0))
+    assert hard.fingerprint != tasks.load_data(["synthetic"], JSON_ONLY).fingerprint
     assert hard.items[BIOGRAPHIES]["test"][0].text.count(".") == 17
     with pytest.raises(UsageError) as excinfo:
-        tasks.load_data(["synthetic", "synthetic"], json_only)
+        tasks.load_data(["synthetic", "synthetic"], JSON_ONLY)
     assert (excinfo.value.option, excinfo.value.value) == ("data", "synthetic")
+
+
+def test_a_run_without_a_finished_sample_has_no_results(tmp_path):
+    records.open_run(tmp_path, {}, {"command": "tasks"}).close()
     with pytest.raises(RecordsError, match="no finished sample"):
-        with records.open_run(tmp_path / "b", {}, {"command": "tasks"}):
-            pass
-        read_results(records.read_run(tmp_path / "b"))
+        read_results(records.read_run(tmp_path))
 
 
 REPEATED = ["--task", "json", "--method", "repetition:probability=1", "--samples", "2"]

@@ -9,7 +9,7 @@ import pytest
 from page_outline import read_page
 from refusals import refusal_in
 from synthetic_run import conversation_of
-from tiny import model
+from tiny import chat, model
 
 from holdfast import Sampling, drift
 from holdfast.analysis import decay
@@ -160,17 +160,15 @@ def test_traces_of_version_0_2_with_one_even_share_for_all_layers_are_read(tmp_p
     assert trace.uniform.shape == (LAYERS, 4) and np.allclose(trace.uniform, old.uniform)
 
 
-def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeypatch):
-    tiny, suite, brief = model(), drift.load_suite("starter"), Sampling(max_new_tokens=8)
+def traced_run(folder):
+    brief = Sampling(max_new_tokens=8)
     settings = drift.Settings(2, 4, adoption=False, batch=2, sampling=brief)
+    running = drift.Running(traces=True)
+    return drift.run(model(), drift.load_suite("starter"), folder, settings, running=running)
 
-    def run(name):
-        traced = drift.Running(traces=True)
-        return drift.run(tiny, suite, tmp_path / name, settings, running=traced)
 
-    whole = run("whole")
-    records = []
-    append = OpenRun.append
+def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeypatch):
+    whole, records, append = traced_run(tmp_path / "whole"), [], OpenRun.append
 
     def die(self, record):
         if len(records) == 2:
@@ -180,26 +178,29 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
 
     monkeypatch.setattr("holdfast.records.OpenRun.append", die)
     with pytest.raises(KeyboardInterrupt):
-        run("cut")
+        traced_run(tmp_path / "cut")
     monkeypatch.undo()
-    resumed = run("cut")
+    resumed = traced_run(tmp_path / "cut")
     assert len(resumed.records) == len(whole.records) == 4
-    for record in whole.conversations:
-        number = record.conversation
+    for number in range(4):
         plain, rerun = (read_traces(tmp_path / name, "none", number) for name in ("whole", "cut"))
         assert plain.keys() == rerun.keys() == {1, 2}
-        assert all(np.array_equal(plain[number].mass, rerun[number].mass) for number in plain)
-        turn = next(turn for turn in record.turns if turn.speaker == "agent")
-        system = {"role": "system", "content": record.agent.system_prompt}
-        user = {"role": "user", "content": record.turns[0].text}
-        prompt = render([system, user], tiny.tokenizer)
-        share = sum(prompt.span_mask) / len(prompt.token_ids)
-        assert plain[1].uniform.shape == (plain[1].mass.shape[0], plain[1].mass.shape[2])
-        assert np.allclose(plain[1].uniform[:, 0], share)
-        assert plain[1].mass.mean() == pytest.approx(turn.mass, rel=1e-2)
+        assert all(np.array_equal(plain[turn].mass, rerun[turn].mass) for turn in plain)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
     with pytest.raises(RecordsError, match=r"none-3\.npz.*another folder with out"):
         read_traces(tmp_path / "cut", "none", 3)
+
+
+def test_a_trace_has_the_mass_of_its_record_and_that_of_even_attention(tmp_path):
+    for record in traced_run(tmp_path).conversations:
+        trace = read_traces(tmp_path, "none", record.conversation)[1]
+        turn = next(turn for turn in record.turns if turn.speaker == "agent")
+        messages = chat(record.agent.system_prompt, record.turns[0].text)
+        prompt = render(messages, model().tokenizer)
+        share = sum(prompt.span_mask) / len(prompt.token_ids)
+        assert trace.uniform.shape == (trace.mass.shape[0], trace.mass.shape[2])
+        assert np.allclose(trace.uniform[:, 0], share)
+        assert trace.mass.mean() == pytest.approx(turn.mass, rel=1e-2)
 
 
 @pytest.mark.slow

@@ -1,10 +1,13 @@
 """`holdfast proxy` as a process, and what it refuses."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import openai
@@ -47,6 +50,34 @@ def suite_of(text: str):
     return parse_suite(text, "bot.yaml", "bot", probed=False)
 
 
+CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
+
+
+@contextlib.contextmanager
+def proxy_process(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of Python in a folder, which begins by printing the address of its proxy."""
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def refuses(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/models").status_code == 503
+    except httpx2.TransportError:
+        return True
+
+
 def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
     (tmp_path / "bot.yaml").write_text(SUITE)
     go_on = threading.Event()
@@ -62,37 +93,24 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
             writer.chunk(event)
         return writer.raw(b"0\r\n\r\n")
 
-    with FakeUpstream(answer) as upstream:
-        command = [sys.executable, "-m", "holdfast", "proxy", "--port", "0", "--suite", "bot.yaml"]
-        command += ["--upstream", f"{upstream.url}/v1", "--method", "reminder:every=1"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-        with subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            try:
-                output = process.stdout.readline()
-                url = output.split()[2]
-                client = openai.OpenAI(base_url=url, api_key="sk-secret", max_retries=0)
-                messages = [
-                    {"role": "system", "content": SYSTEM},
-                    {"role": "user", "content": "Hi."},
-                ]
-                stream = client.chat.completions.create(model="m", messages=messages, stream=True)
-                text = next(stream).choices[0].delta.content
-                process.send_signal(signal.SIGTERM)
-                wait_until(lambda: refuses(url))
-                go_on.set()
-                text += "".join(chunk.choices[0].delta.content or "" for chunk in stream)
-                assert text == "Fine, Tony"
-                assert process.wait(20) == 0
-                output += process.stdout.read()
-            finally:
-                process.kill()
+    words = ["-m", "holdfast", "proxy", "--port", "0", "--suite", "bot.yaml"]
+    words += ["--method", "reminder:every=1", "--upstream"]
+    with (
+        FakeUpstream(answer) as upstream,
+        proxy_process(tmp_path, *words, f"{upstream.url}/v1") as process,
+    ):
+        output = process.stdout.readline()
+        url = output.split()[2]
+        client = openai.OpenAI(base_url=url, api_key="sk-secret", max_retries=0)
+        stream = client.chat.completions.create(model="m", messages=CHAT, stream=True)
+        text = next(stream).choices[0].delta.content
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: refuses(url))
+        go_on.set()
+        text += "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+        assert text == "Fine, Tony"
+        assert process.wait(20) == 0
+        output += process.stdout.read()
     assert "Finishing 1 request" in output
     assert "sk-secret" not in output and "Traceback" not in output
     # `refuses` may still be answered before the signal takes effect, as the last request
@@ -119,37 +137,19 @@ def test_the_process_ends_although_a_measure_does_not(tmp_path):
     own_rule = "      - id: own\n        measure: {python: endless.measure}\n"
     (tmp_path / "bot.yaml").write_text(SUITE + own_rule)
     (tmp_path / "endless.py").write_text(ENDLESS_MEASURE)
-    with FakeUpstream(reply_json(completion("Fine, sir"))) as upstream:
-        command = [sys.executable, "-c", IMPATIENT_PROXY, "proxy", "--port", "0"]
-        command += ["--suite", "bot.yaml", "--allow-code", "--method", "check-and-retry"]
-        with subprocess.Popen(
-            [*command, "--upstream", f"{upstream.url}/v1"],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            try:
-                url = process.stdout.readline().split()[2]
-                messages = [{"role": "system", "content": SYSTEM}]
-                messages.append({"role": "user", "content": "Hi."})
-                body = {"messages": messages}
-                reply = httpx2.post(f"{url}/chat/completions", json=body, timeout=20)
-                assert reply.json()["choices"][0]["message"]["content"] == "Fine, sir"
-                process.send_signal(signal.SIGTERM)
-                assert process.wait(20) == 0
-                output = process.stdout.read()
-            finally:
-                process.kill()
+    words = ["-c", IMPATIENT_PROXY, "proxy", "--port", "0", "--suite", "bot.yaml", "--allow-code"]
+    words += ["--method", "check-and-retry", "--upstream"]
+    with (
+        FakeUpstream(reply_json(completion("Fine, sir"))) as upstream,
+        proxy_process(tmp_path, *words, f"{upstream.url}/v1") as process,
+    ):
+        url = process.stdout.readline().split()[2]
+        reply = httpx2.post(f"{url}/chat/completions", json={"messages": CHAT}, timeout=20)
+        assert reply.json()["choices"][0]["message"]["content"] == "Fine, sir"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        output = process.stdout.read()
     assert "Not scored: 1 reply" in output and "Traceback" not in output
-
-
-def refuses(url: str) -> bool:
-    try:
-        return httpx2.get(f"{url}/models").status_code == 503
-    except httpx2.TransportError:
-        return True
 
 
 def test_an_upstream_that_cannot_be_reached_is_named():

@@ -3,6 +3,8 @@
 import itertools
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx2
 import openai
@@ -181,43 +183,43 @@ def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
             assert 'status="499"' in httpx2.get(f"{proxy.url}/metrics").text
 
 
+def answer_by_name(request, writer):
+    """Five pieces and "Tony"; to "broken..." the pieces alone, and to "leaves..." endless ones."""
+    name = request.json["messages"][-1]["content"].rsplit("\n", 1)[-1]
+    writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+    for number in itertools.count() if name.startswith("leaves") else range(5):
+        writer.chunk(chunks(f"{name}.{number} ", finish=None)[0])
+        time.sleep(0.01)
+    if name.startswith("broken"):
+        return False
+    for event in chunks("Tony"):
+        writer.chunk(event)
+    return writer.raw(b"0\r\n\r\n")
+
+
+def read_stream(proxy, name):
+    """The text of a stream, with "!" where it broke off; of "leaves..." only the first piece."""
+    stream = client(proxy).chat.completions.create(model="m", messages=user(name), stream=True)
+    text = ""
+    try:
+        for chunk in stream:
+            text += chunk.choices[0].delta.content or ""
+            if name.startswith("leaves"):
+                stream.close()
+                break
+    except (openai.APIConnectionError, httpx2.RemoteProtocolError):
+        text += "!"
+    return text
+
+
 def test_many_streams_at_once_are_whole(suite):
     """No stream is lost or mixed up while some clients leave and some answers break off."""
-
-    def answer(request, writer):
-        name = request.json["messages"][-1]["content"].rsplit("\n", 1)[-1]
-        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
-        for number in itertools.count() if name.startswith("leaves") else range(5):
-            writer.chunk(chunks(f"{name}.{number} ", finish=None)[0])
-            time.sleep(0.01)
-        if name.startswith("broken"):
-            return False
-        for event in chunks("Tony"):
-            writer.chunk(event)
-        return writer.raw(b"0\r\n\r\n")
-
-    with through(answer, suite, EVERY) as (_, proxy):
-        texts = {}
-
-        def ask(name):
-            stream = client(proxy).chat.completions.create(
-                model="m", messages=user(name), stream=True
-            )
-            texts[name] = ""
-            try:
-                for chunk in stream:
-                    texts[name] += chunk.choices[0].delta.content or ""
-                    if name.startswith("leaves"):
-                        return stream.close()
-            except (openai.APIConnectionError, httpx2.RemoteProtocolError):
-                texts[name] += "!"
-
-        names = [f"{kind}{n}" for n in range(8) for kind in ("whole", "broken", "leaves")]
-        threads = [threading.Thread(target=ask, args=(name,)) for name in names]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    names = [f"{kind}{n}" for n in range(8) for kind in ("whole", "broken", "leaves")]
+    with (
+        through(answer_by_name, suite, EVERY) as (_, proxy),
+        ThreadPoolExecutor(len(names)) as pool,
+    ):
+        texts = dict(zip(names, pool.map(partial(read_stream, proxy), names), strict=True))
         for name in names:
             five = "".join(f"{name}.{number} " for number in range(5))
             if name.startswith("whole"):

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
+from small_records import ABOUT, IDENTITY, METHODS, RUNTIME, as_written, record
 from synthetic_run import as_json
 
 from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed
 from holdfast.records import (
     FAILURES,
     Compatibility,
-    Conversation,
     command_of,
     open_run,
     read_run,
@@ -28,33 +28,6 @@ from holdfast.records import (
     union,
 )
 from holdfast.report.how_measured import about_runs
-
-METHODS = ["none", "split-softmax:exponent=0.5"]
-RUNTIME = {"device": "cpu", "torch": "2.13.0"}
-IDENTITY = {"model": "default", "runtime": RUNTIME, "rounds": 8, "methods": METHODS, "seed": 0}
-ABOUT = {"holdfast": "0.1.0", "command": "drift", "argv": "holdfast drift --seed 0"}
-ABOUT |= {"versions": {"python": "3.11"}}
-
-
-def record(number: int, method: str = "none", text: str = "hello") -> Conversation:
-    """A small complete record."""
-    return Conversation.model_validate(as_written(number, method, text))
-
-
-def as_written(number: int, method: str = "none", text: str = "hello") -> dict:
-    """The JSON of a small complete record."""
-    turn = {"round": 1, "speaker": "user", "text": text, "stop_reason": "stop", "mass": None}
-    probe = {"round": 1, "kind": "stability", "probe": 0, "question": "?", "reply": text}
-    return {
-        "method": method,
-        "conversation": number,
-        "agent": {"id": "a", "category": "pattern", "system_prompt": "Be brief."},
-        "user": {"id": None, "category": None, "system_prompt": ""},
-        "turns": [turn],
-        "probes": [{**probe, "score": 1.0, "reason": "short", "mass": 0.1}],
-        "tokens": {"forwarded": 10, "least": 9},
-        "seconds": 0.1,
-    }
 
 
 def begin_run(folder: Path, identity: dict = IDENTITY) -> None:
@@ -513,7 +486,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     """A writer killed at five moments and resumed leaves the same lines as an uninterrupted one."""
     total = 120
     code = (
-        "import sys; from test_records import record, IDENTITY,"
+        "import sys; from small_records import record, IDENTITY,"
         " ABOUT\nfrom holdfast.records import open_run\nwith open_run(sys.argv[1], IDENTITY,"
         f" ABOUT) as run:\n    print('open', flush=True)\n    for i in range({total}):\n        if"
         " ('none', i) not in run.keys(): run.append(record(i, text='x' * 5000))\n"

@@ -4,8 +4,8 @@ import ast
 from pathlib import Path
 
 import pytest
+from small_records import ABOUT, IDENTITY, METHODS, record
 from synthetic_run import as_json
-from test_records import ABOUT, IDENTITY, METHODS, record
 
 import holdfast
 from holdfast.cli import main

@@ -1,5 +1,6 @@
 """`holdfast compare`: what differs, and differences no louder than their intervals."""
 
+import itertools
 import json
 import random
 import shutil
@@ -49,25 +50,30 @@ def write(
     versions=None,
     dtype=None,
 ):
-    """A run in which each rule is kept with a given chance; pairs begin with the same words."""
+    """A run in which each rule is kept with a given chance; pairs begin with the same words.
+
+    Args:
+        keeps: the chance for each rule.
+        starters: the number of the first of the words that conversations begin with.
+        planned: the conversations of the settings, if the run has not held all of them.
+    """
     protocol = {"rounds": rounds, "conversations": planned or conversations, "seed": seed}
     protocol |= {"probe_at": "in-place"} | (settings or {})
     identity = {"model": model, "suite": "mine", "methods": [method], "settings": protocol}
     about = {"command": "drift", "created": "2026-11-21T03:10:00+00:00"}
     about |= {"versions": versions or {"holdfast": "0.3.0"}, "dtype": dtype}
+    probe_fields = {"question": question} | ({"judge": judge} if judge else {})
+    person = {"id": agent, "category": "rules", "system_prompt": prompt}
     with open_run(folder, identity, about) as run:
         for number in range(conversations):
             draw = random.Random(f"{number} {seed}")
             probes = []
-            for round_number in range(1, rounds + 1):
-                for rule in rules:
-                    score = float(draw.random() < keeps[rule])
-                    probe = {"round": round_number, "rule": rule, "score": score}
-                    probe |= {"judge": judge} if judge else {}
-                    probe |= {"rule_kind": kinds[rule]} if kinds else {}
-                    probes.append({**probe, "question": question})
+            for round_number, rule in itertools.product(range(1, rounds + 1), rules):
+                kind = {"rule_kind": kinds[rule]} if kinds else {}
+                score = float(draw.random() < keeps[rule])
+                probe = {"round": round_number, "rule": rule, "score": score}
+                probes.append({**probe, **kind, **probe_fields})
             turn = {"round": 1, "speaker": "user", "text": f"Hello {number + starters}"}
-            person = {"id": agent, "category": "rules", "system_prompt": prompt}
             run.append(
                 conversation_of(
                     method=method, conversation=number, agent=person, turns=[turn], probes=probes

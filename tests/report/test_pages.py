@@ -7,8 +7,9 @@ import re
 
 import numpy as np
 import pytest
+from hostile_pages import hostile, rewrite
 from page_outline import read_page
-from synthetic_run import NASTY, as_json, write_run
+from synthetic_run import as_json, write_run
 
 from holdfast import report
 from holdfast.analysis.series import read_series
@@ -17,20 +18,9 @@ from holdfast.cli import main
 from holdfast.cli.command_list import command_named
 from holdfast.errors import RecordsError
 from holdfast.records import TaskSample, open_run, read_run
-from holdfast.records.lines import to_line, to_manifest
-from holdfast.records.manifest import read_raw_manifest
-from holdfast.report.page import Picture, Table, render_study
 from holdfast.report.task_tables import tasks_page
 
 PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
-
-
-def rewrite(folder, records, **manifest):
-    """Replaces the records and these manifest fields of a run folder."""
-    old = read_raw_manifest(folder)
-    fields = {name: value for name, value in old.items() if name != "crc32"}
-    (folder / "manifest.json").write_bytes(to_manifest({**fields, **manifest}))
-    (folder / "records.jsonl").write_bytes(b"".join(map(to_line, records)))
 
 
 def tasks_run(folder, samples=6):
@@ -103,25 +93,6 @@ def test_the_summary_of_tasks_has_a_row_per_task_and_variant(tmp_path):
     assert (first["task"], first["variant"], first["samples"]) == ("json", "zero-shot", 6)
     assert first["scores"]["accuracy"]["mean"] == pytest.approx(4 / 6, abs=1e-6)
     assert first["fluency"] == 4.0
-
-
-def hostile(folder):
-    """A page with text that tries to be markup in every place."""
-    evil = NASTY[0] + NASTY[1] + "\"'>"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "x.svg").write_text("<svg/>")
-    run = write_run(folder / "run", conversations=2, rounds=2, nasty=True)
-    rewrite(run, as_json(read_run(run)), argv=evil, versions={evil: evil})
-    content = {
-        "results": [evil],
-        "states": [Picture(evil, folder / "x.svg")],
-        "norms": [],
-        "averages": Table(evil, [(evil, evil)] * 14),
-    }
-    html = render_study("geometry", evil, content, {evil: read_run(run)}, (evil,))
-    page = folder / "page.html"
-    page.write_text(html, encoding="utf-8")
-    return page
 
 
 def test_no_text_of_a_page_becomes_markup(tmp_path):

@@ -20,9 +20,9 @@ from browsing import (
     text_of,
     wait,
 )
+from hostile_pages import hostile, rewrite
 from shop import run_with_baseline
 from synthetic_run import as_json, write_run
-from test_pages import hostile, rewrite
 
 from holdfast import report
 from holdfast.analysis.drift_results import results_of

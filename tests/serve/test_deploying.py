@@ -14,7 +14,7 @@ import yaml
 from fake_upstream import wait_until
 from paths import ROOT
 from prometheus_client.parser import text_string_to_metric_families
-from test_serve import FRENCH
+from served import FRENCH
 
 from holdfast.cli.main_parser import read_command
 from holdfast.methods import parse

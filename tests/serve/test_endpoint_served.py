@@ -3,9 +3,8 @@
 import io
 
 import pytest
-from served import default_model
+from served import FRENCH, default_model
 from synthetic_run import as_json
-from test_serve import FRENCH
 
 import holdfast
 from holdfast import client, drift

@@ -15,7 +15,7 @@ import openai
 import pytest
 import tiny
 from fast_set import only_fast
-from served import RunningServer, default_model, served
+from served import FRENCH, RunningServer, default_model, served
 from tool_models import TOOLED, calling_model
 
 import holdfast
@@ -24,11 +24,6 @@ from holdfast.models.loading import load
 from holdfast.models.offered_steering import SteeringAnswer
 from holdfast.serve.limits import RequestLimits
 from holdfast.serve.tool_calls import CallParser
-
-FRENCH = [
-    {"role": "system", "content": "Always reply in French."},
-    {"role": "user", "content": "Do you like the garden?"},
-]
 
 # as this model's template writes it
 PLAIN = "<|begin|><|user|>Do you like the garden? I like my garden.<|end|><|assistant|>"

@@ -12,7 +12,7 @@ import pytest
 import tiny
 from fast_set import only_fast
 from served import client_of, default_model, served
-from tool_models import CALLS_IN_TAGS, NUMBERED, TOOLS, calling_model, tool
+from tool_models import CALLS_IN_TAGS, NUMBERED, POINT, TOOLS, calling_model, tool
 
 import holdfast
 from holdfast.serve.limits import RequestLimits
@@ -22,12 +22,6 @@ PIRATE = [
     {"role": "system", "content": "Talk like a pirate."},
     {"role": "user", "content": "What do you think about the garden?"},
 ]
-POINT = {
-    "type": "object",
-    "properties": {"x": {"type": "integer", "maximum": 99, "minimum": 0}, "at": {"enum": ["sea"]}},
-    "required": ["x", "at"],
-    "additionalProperties": False,
-}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "point", "schema": POINT, "strict": True}}
 
 

@@ -446,7 +446,7 @@ TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.Gener
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "path", "mode"), [each for each in TRIED if each not in NEVER])
+@pytest.mark.parametrize(("method", "path", "mode"), [case for case in TRIED if case not in NEVER])
 def test_the_server_behaves_as_its_document_describes(openapi, method, path, mode):
     operation = openapi[path][method]
 

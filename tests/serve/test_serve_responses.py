@@ -6,8 +6,7 @@ import openai
 import pydantic
 import pytest
 from served import client_of, default_model
-from test_serve_constraints import POINT
-from tool_models import TOOLS
+from tool_models import POINT, TOOLS
 
 import holdfast
 

@@ -80,57 +80,65 @@ def eager_logits(local, prompt: TokenPrompt, method, reply=()) -> torch.Tensor:
     hf, ids = local.hf_model, torch.tensor([[*prompt.token_ids, *reply]], device=DEVICE)
     span = torch.zeros_like(ids[0], dtype=torch.bool)
     span[: len(prompt.span)] = torch.tensor(prompt.span)
-    handles, start = [], len(prompt.token_ids) if getattr(method, "reply_only", False) else 0
-
-    def apart(output: torch.Tensor, size: int) -> tuple[torch.Tensor, object]:
-        """[token, head, size], and a function that undoes this."""
-        if output.ndim == 3:
-            return output[0].unflatten(-1, (-1, size)), lambda x: x.flatten(-2)[None]
-        if output.shape[1] == ids.shape[1]:
-            return output[0], lambda x: x[None]
-        return output[0].transpose(0, 1), lambda x: x.transpose(0, 1)[None]
-
-    def hook(module, function):
-        handles.append(module.register_forward_hook(lambda m, i, output: function(output)))
-
-    def first_of(output, function):
-        if isinstance(output, tuple):
-            return (function(output[0]), *output[1:])
-        return function(output)
-
+    start = len(prompt.token_ids) if getattr(method, "reply_only", False) else 0
+    handles = []
     for layer, block in enumerate(layers_of(hf)):
         if layer not in method.touched_layers:
             continue
-        kind = method.kind
-        if kind is methods.MethodKind.RESIDUAL:
-
-            def hidden(h, n=layer):
-                return torch.cat([h[:, :start], method.edit_hidden(h[:, start:], n)], 1)
-
-            hook(block, lambda out, hidden=hidden: first_of(out, hidden))
-            continue
-        attention = next(m for m in block.modules() if hasattr(m, "k_proj"))
-        size = sites_of(hf).head_size
-        k = part_of(attention, "k")
-
-        def on_span(output, edit, size=size):
-            before, back = apart(output, size)
-            return back(edit(before[None])[0].where(span[:, None, None], before))
-
-        def keys(output, n=layer, on_span=on_span):
-            return on_span(output, lambda before: method.edit_keys(before, n))
-
-        def values(output, n=layer, on_span=on_span):
-            return on_span(output, lambda before: method.edit_values(before, n))
-
-        hook(k, keys)
-        hook(attention.v_proj, values)
+        if method.kind is methods.MethodKind.RESIDUAL:
+            handles.append(hook_hidden_states(block, method, layer, start))
+        else:
+            handles += hook_keys_and_values(block, method, layer, span, sites_of(hf).head_size)
     try:
         with torch.inference_mode():
             return hf(input_ids=ids, use_cache=False).logits[0]
     finally:
         for handle in handles:
             handle.remove()
+
+
+def hook_hidden_states(block, method, layer, start):
+    """Edits what a block returns for the tokens from `start` on."""
+
+    def edit(module, inputs, output):
+        hidden, *others = output if isinstance(output, tuple) else (output,)
+        edited = method.edit_hidden(hidden[:, start:], layer)
+        hidden = torch.cat([hidden[:, :start], edited], 1)
+        return (hidden, *others) if isinstance(output, tuple) else hidden
+
+    return block.register_forward_hook(edit)
+
+
+def hook_keys_and_values(block, method, layer, span, head_size):
+    """Edits the keys and the values of the span."""
+
+    def hook(module, edit):
+        def edit_span(module, inputs, output):
+            states = by_head(output, len(span), head_size)
+            edited = edit(states[None], layer)[0].where(span[:, None, None], states)
+            return in_layout_of(output, edited)
+
+        return module.register_forward_hook(edit_span)
+
+    attention = next(m for m in block.modules() if hasattr(m, "k_proj"))
+    keys = hook(part_of(attention, "k"), method.edit_keys)
+    return keys, hook(attention.v_proj, method.edit_values)
+
+
+def by_head(output: torch.Tensor, count: int, size: int) -> torch.Tensor:
+    """The states of `count` tokens of one row, [token, head, size], from any of the layouts
+    [1, token, head * size], [1, token, head, size] and [1, head, token, size].
+    """
+    if output.ndim == 3:
+        return output[0].unflatten(-1, (-1, size))
+    return output[0] if output.shape[1] == count else output[0].transpose(0, 1)
+
+
+def in_layout_of(output: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+    """States [token, head, size] in the layout of `output`."""
+    if output.ndim == 3:
+        return states.flatten(-2)[None]
+    return (states if output.shape[1] == len(states) else states.transpose(0, 1))[None]
 
 
 def part_of(attention, letter: str) -> torch.nn.Module:

@@ -14,6 +14,7 @@ from page_outline import read_page
 from paths import ROOT
 from scripted_model import Scripted
 from short_drift import SUITE
+from small_calibration import GREEDY, SMALL, SWEEPS, calibrate_tiny, history_of
 from synthetic_run import as_json
 from tiny import model
 
@@ -38,20 +39,12 @@ from holdfast.study.calibration_plan import DEFAULT_SWEEPS, CalibrationPlan, cho
 from holdfast.study.capability import Item, default_capability, load_capability
 
 MMLU = ROOT.parent / "shared" / "data" / "mmlu"
-GREEDY = Sampling(temperature=0, max_new_tokens=6)
-SHORT = Sampling(max_new_tokens=5)
-SMALL = CalibrationPlan(draws=2, rounds=2, ask_at=2, sampling=SHORT, answering=GREEDY, batch=4)
-SWEEPS = ("split-softmax:exponent=0.7,0.3", "repetition:probability=0.5,1")
-
-
-def run(out, capability=ITEMS, sweeps=SWEEPS, plan=SMALL, suite=SUITE):
-    return calibrate(model(), suite, capability, out, dataclasses.replace(plan, sweeps=sweeps))
 
 
 @pytest.fixture(scope="module")
 def sweep_run(tmp_path_factory):
     out = tmp_path_factory.mktemp("calibrate") / "run"
-    return out, *run(out)
+    return out, *calibrate_tiny(out)
 
 
 def without_seconds(records):
@@ -120,13 +113,6 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(sweep_run):
             assert probe["reply"] == reply.text
 
 
-def history_of(record, turns):
-    """The messages of a dialog with these turns."""
-    roles = {"user": "user", "agent": "assistant"}
-    history = [{"role": "system", "content": record["agent"]["system_prompt"]}]
-    return history + [{"role": roles[t["speaker"]], "content": t["text"]} for t in turns]
-
-
 def test_items_of_one_dialog_share_its_history(sweep_run):
     _, _, questions = sweep_run
     plain = [r for r in as_json(questions) if r["method"] == "none"]
@@ -154,18 +140,18 @@ def test_the_last_reply_is_scored_without_a_method(sweep_run):
 @pytest.mark.slow
 def test_an_interrupted_sweep_resumes(sweep_run, tmp_path):
     _, stability, questions = sweep_run
-    run(tmp_path / "run")
+    calibrate_tiny(tmp_path / "run")
     for name in ("stability", "capability"):
         path = tmp_path / "run" / name / "records.jsonl"
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(lines[:-7]) + lines[-7][:50])
     with pytest.raises(RecordsError, match=r"not finished.*repeat"):
         read_calibration(tmp_path / "run")
-    resumed = run(tmp_path / "run")
+    resumed = calibrate_tiny(tmp_path / "run")
     assert without_seconds(as_json(resumed[0])) == without_seconds(as_json(stability))
     assert without_seconds(as_json(resumed[1])) == without_seconds(as_json(questions))
     with pytest.raises(RecordsError, match=r"holds another run"):
-        run(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
+        calibrate_tiny(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
 
 
 def test_a_calibration_writes_findings_figures_and_a_method_file(sweep_run, tmp_path):
@@ -239,7 +225,7 @@ def test_facts_knowledge_and_perplexity_measure_capability(tmp_path):
     text = load_capability(f"perplexity:{tmp_path}/text.txt")
     assert text.is_text and len(text.items) == 8 and len(text.items[0].replies[0].split()) == 64
     plan = CalibrationPlan(draws=1, rounds=1, ask_at=2, sampling=Sampling(max_new_tokens=8))
-    _, questions = run(tmp_path / "run", text, ("boost:factor=2,9",), plan)
+    _, questions = calibrate_tiny(tmp_path / "run", text, ("boost:factor=2,9",), plan)
     plain = [record for record in as_json(questions) if record["method"] == "none"]
     probes = [probe for record in plain for probe in record["probes"]]
     assert sorted(probe["probe"] for probe in probes) == list(range(8))
@@ -314,7 +300,7 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
     with pytest.raises(HoldfastError) as failed:
         load_capability("lm-eval:no_such_task")
     assert failed.value.value == "no_such_task"
-    _, questions = run(tmp_path / "run", capability)
+    _, questions = calibrate_tiny(tmp_path / "run", capability)
     assert len(questions.records) == 5 * 6
     for probe in (probe for record in as_json(questions) for probe in record["probes"]):
         assert probe["likeliest"] in (0.0, 1.0)
@@ -330,9 +316,9 @@ def test_invalid_calibrations_are_refused(tmp_path):
     with pytest.raises(ParameterOutOfRange, match=r"questions.*3"):
         load_capability("knowledge", 3)
     with pytest.raises(UsageError, match="boost:factor=3"):
-        run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
+        calibrate_tiny(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
     with pytest.raises(UsageError) as excinfo:
-        run(
+        calibrate_tiny(
             tmp_path,
             suite=choose_prompts(SUITE, ["case-rain", "case-bread"]),
             plan=CalibrationPlan(draws=1),
@@ -390,19 +376,26 @@ def test_a_missing_method_file_is_explained(tmp_path):
         methods.parse(str(tmp_path / "method.json"))
 
 
-def test_sweeps_and_method_files_are_parsed(tmp_path):
-    spelled = "split-softmax:exponent=0.9,0.5,heads=0.1/1.0+repetition:probability=0.5"
-    sweep = methods.parse_sweep(spelled)
-    assert sweep.name == "split-softmax:heads=0.1/1.0+repetition:probability=0.5"
+def test_a_sweep_is_the_settings_of_one_parameter():
+    heads_and_repetition = "heads=0.1/1.0+repetition:probability=0.5"
+    sweep = methods.parse_sweep(f"split-softmax:exponent=0.9,0.5,{heads_and_repetition}")
+    assert sweep.name == f"split-softmax:{heads_and_repetition}"
     assert (sweep.parameter, sweep.values) == ("exponent", ("0.9", "0.5"))
+    second = f"split-softmax:exponent=0.5,{heads_and_repetition}"
+    assert sweep.steerings[1] == methods.parse(second)
+    assert all(len(methods.parse_sweep(spec).steerings) >= 3 for spec in DEFAULT_SWEEPS)
+
+
+def test_a_single_setting_is_a_sweep_of_its_first_parameter():
     point = methods.parse_sweep("repetition:probability=0.5+boost:factor=4")
     assert point.name == "repetition+boost:factor=4"
     assert (point.parameter, point.values) == ("probability", ("0.5",))
     assert point.steerings == (methods.parse("repetition:probability=0.5+boost:factor=4"),)
-    second = "split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5"
-    assert sweep.steerings[1] == methods.parse(second)
-    assert all(len(methods.parse_sweep(spec).steerings) >= 3 for spec in DEFAULT_SWEEPS)
-    for spec, message in (
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
         ("boost:factor=2,2.0", "same value twice"),
         ("boost:2,3", "PARAMETER=VALUE,VALUE, not '2'"),
         ("boost:factor=2,0.5", "factor from 1 upwards, not 0.5"),
@@ -410,64 +403,104 @@ def test_sweeps_and_method_files_are_parsed(tmp_path):
         ("none+boost:factor=2,3", "'none' cannot be combined"),
         ("boost:factor=2,3+", "empty method"),
         ("boost:factor=2,3+spotlight:target=0.1,0.2", "several values to factor and target"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            methods.parse_sweep(spec)
+    ],
+)
+def test_a_sweep_that_is_none_is_refused(spec, message):
+    with pytest.raises(UsageError, match=message):
+        methods.parse_sweep(spec)
+
+
+def test_a_method_file_stands_for_its_method(tmp_path):
     path = tmp_path / "fix.json"
     path.write_text('{"method": "split-softmax:exponent=0.5", "model_fingerprint": "x"}')
     assert methods.parse(str(path)) == (SplitSoftmax(0.5),)
-    for text, message in (
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("[1]", "None for its method"),
         ("{", "not JSON"),
         ('{"method": "other.json"}', "'other.json' for its method"),
-    ):
-        path.write_text(text)
-        with pytest.raises(UsageError, match=message):
-            methods.parse(str(path))
+    ],
+)
+def test_a_damaged_method_file_is_refused(tmp_path, text, message):
+    path = tmp_path / "fix.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        methods.parse(str(path))
+
+
+SETTINGS_SWEPT = ["split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
+
+
+@pytest.fixture(scope="module")
+def too_small(tmp_path_factory):
+    """The folder of a calibration with too few conversations, and its command without a budget."""
+    out = tmp_path_factory.mktemp("small") / "run"
+    ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
+    command = "calibrate --sweep split-softmax:exponent=0.8,0.5 --questions 8 --draws 1".split()
+    command += "--rounds 1 --ask-at 2 --max-new-tokens 12".split()
+    command += ["--prompts", ",".join(ids), "--out", str(out)]
+    assert cli.main(command) == 0
+    return out, command
+
+
+BUDGET = ["--budget", "100"]
 
 
 @pytest.mark.slow
-def test_the_command_writes_a_method_file_that_drift_accepts(tmp_path, capsys, monkeypatch):
-    out = tmp_path / "run"
-    ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
-    command = "calibrate --sweep split-softmax:exponent=0.8,0.5 --questions 8 --draws 1".split()
-    command += "--rounds 1 --ask-at 2 --max-new-tokens 12 --budget 100".split()
-    command += ["--prompts", ",".join(ids), "--out", str(out)]
-    file = out / "method.json"
-    monkeypatch.setattr("sys.argv", ["holdfast", *command])  # a larger run repeats it
-    assert cli.main(command) == 1
+def test_a_calibration_that_is_too_small_says_how_large_it_has_to_be(
+    too_small, capsys, monkeypatch
+):
+    out, command = too_small
+    monkeypatch.setattr("sys.argv", ["holdfast", *command, *BUDGET])  # a larger run repeats it
+    before = (out / "capability" / "records.jsonl").read_bytes()
+    (out / "method.json").write_text("of an earlier budget")
+    assert cli.main([*command, *BUDGET]) == 1
     output = capsys.readouterr()
-    assert "method.json" in output.err and not file.exists()
+    assert "method.json" in output.err and not (out / "method.json").exists()
     refusal, advice, larger = output.out.splitlines()[-3:]
     assert refusal.startswith("Too few conversations") and " 42 " in advice
     assert larger.startswith("holdfast calibrate ") and "--draws 7 --questions 42" in larger
-    assert (out / "trade_off.png").is_file()
-    assert read_page(out / "report.html").tags.count("img") == 2
     page = (out / "report.html").read_text()
     headline = page.split("<h1>")[1].split("</h1>")[0]
     assert advice in page
     assert refusal.startswith(headline.removesuffix(".")) and ". " not in headline
-    expected = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
-    results = json.loads((out / "summary.json").read_text())["results"]
-    assert [row["method"] for row in results] == expected
-    assert all((out / name / "summary.json").is_file() for name in ("stability", "capability"))
-    before = (out / "capability" / "records.jsonl").read_bytes()
-    file.write_text("of an earlier budget")
-    assert cli.main(command) == 1 and (out / "capability" / "records.jsonl").read_bytes() == before
-    assert not file.exists()
-    without = [part for part in command if part not in ("--budget", "100")]
-    assert cli.main(without) == 0
-    assert capsys.readouterr().out.splitlines()[-3].startswith("Too few conversations")
-    none, fix = sampled(0.2, 1, 5).candidates
-    candidates = none, dataclasses.replace(fix, method="split-softmax:exponent=0.5")
-    about, names = read_calibration(out).about, (("split-softmax", "exponent"),)
-    calibration = sampled(0.2, 1, 5)
-    calibration = dataclasses.replace(calibration, candidates=candidates, about=about, names=names)
-    monkeypatch.setattr("holdfast.cli.fix.calibrate.read_calibration", lambda folder: calibration)
+    assert (out / "capability" / "records.jsonl").read_bytes() == before
     assert cli.main(command) == 0
+    assert capsys.readouterr().out.splitlines()[-3].startswith("Too few conversations")
+
+
+@pytest.mark.slow
+def test_the_command_writes_a_figure_a_page_and_summaries(too_small):
+    out, _ = too_small
+    assert (out / "trade_off.png").is_file()
+    assert read_page(out / "report.html").tags.count("img") == 2
+    results = json.loads((out / "summary.json").read_text())["results"]
+    assert [row["method"] for row in results] == ["none", *SETTINGS_SWEPT]
+    assert all((out / name / "summary.json").is_file() for name in ("stability", "capability"))
+
+
+@pytest.mark.slow
+def test_the_command_writes_a_method_file_that_drift_accepts(
+    too_small, tmp_path, capsys, monkeypatch
+):
+    out, command = too_small
+    calibration = sampled(0.2, 1, 5)
+    none, fix = calibration.candidates
+    calibration = dataclasses.replace(
+        calibration,
+        candidates=(none, dataclasses.replace(fix, method=SETTINGS_SWEPT[1])),
+        about=read_calibration(out).about,
+        names=(("split-softmax", "exponent"),),
+    )
+    monkeypatch.setattr("holdfast.cli.fix.calibrate.read_calibration", lambda folder: calibration)
+    assert cli.main([*command, *BUDGET]) == 0
     *_, recommendation, _, last = capsys.readouterr().out.splitlines()
-    assert recommendation.startswith("Use split-softmax:exponent=0.5, ")
+    assert recommendation.startswith(f"Use {SETTINGS_SWEPT[1]}, ")
     assert last.startswith("holdfast serve --model default --")
+    file = out / "method.json"
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
     drifted = "drift --conversations 1 --rounds 1 --max-new-tokens 40".split()
@@ -476,18 +509,21 @@ def test_the_command_writes_a_method_file_that_drift_accepts(tmp_path, capsys, m
     assert "another model" in capsys.readouterr().err
     identity = holdfast.records.read_run(tmp_path / "drift").manifest.identity.to_json()
     assert identity["methods"] == [content["method"]]
+
+
+def test_a_negative_budget_is_refused(capsys):
     assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(sweep_run, tmp_path):
-    narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
+    narrow = calibrate_tiny(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest.identity.to_json()["methods"]) == 3
     with pytest.raises(RecordsError, match=r"draws is 2 .* 3 "):
-        run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
-    wide = run(tmp_path / "run")
+        calibrate_tiny(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
+    wide = calibrate_tiny(tmp_path / "run")
     assert without_seconds(as_json(wide[0])) == without_seconds(as_json(sweep_run[1]))
     assert without_seconds(as_json(wide[1])) == without_seconds(as_json(sweep_run[2]))
     assert len(read_calibration(tmp_path / "run").candidates) == 5
     with pytest.raises(RecordsError, match="sweeps"):
-        run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
+        calibrate_tiny(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))

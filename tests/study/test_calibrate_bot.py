@@ -11,7 +11,8 @@ import pytest
 from calibrations import sampled, synthetic
 from command_lines import changed
 from shop import run_with_baseline
-from test_calibrate import SMALL, SUITE, run
+from short_drift import SUITE
+from small_calibration import SMALL, calibrate_tiny
 
 from holdfast import cli, drift
 from holdfast.analysis.calibration_reading import read_calibration
@@ -51,7 +52,7 @@ cases:
 @pytest.mark.slow
 def test_one_prompt_talks_to_every_persona(tmp_path):
     plan = dataclasses.replace(SMALL, draws=4)
-    stability, _ = run(tmp_path, sweeps=POINTS, suite=choose_prompts(BOT), plan=plan)
+    stability, _ = calibrate_tiny(tmp_path, sweeps=POINTS, suite=choose_prompts(BOT), plan=plan)
     assert stability.manifest.identity.to_json()["settings"]["user_prompt"] == "persona"
     calibration = read_calibration(tmp_path)
     assert [candidate.method for candidate in calibration.candidates] == ["none", *POINTS]
@@ -71,7 +72,7 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
 def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_path):
     plan = dataclasses.replace(SMALL, draws=4)
     suite = choose_prompts(SUITE, ["case-rain"])
-    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
+    stability, _ = calibrate_tiny(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
     assert {record.user.id for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
     with pytest.raises(UsageError) as excinfo:
@@ -82,7 +83,7 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
 def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
     two = dataclasses.replace(BOT, cases=SUITE.cases[:2])
     plan = dataclasses.replace(SMALL, draws=4)
-    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=two, plan=plan)
+    stability, _ = calibrate_tiny(tmp_path, sweeps=POINTS[:1], suite=two, plan=plan)
     report, met = read_calibration(tmp_path).report, Counter()
     for record in stability.records:
         if record.method == "none":
@@ -105,7 +106,7 @@ def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     assert not why_too_small(BOT, 40, 40, CalibrationPlan(draws=20))
     message = why_too_small(BOT, 5, 40, CalibrationPlan(draws=20))
     assert "--capability" in message and "--questions" not in message
-    run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
+    calibrate_tiny(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
     assert default_draws(BOT, tmp_path) == 3, "as in the folder"
 
 
@@ -114,7 +115,7 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, count, roun
     plan = dataclasses.replace(SMALL, conversations=count, rounds=rounds, ask_at=rounds)
     suite = choose_prompts(SUITE, plan=plan)
     assert suite.cases == SUITE.cases, "all categories"
-    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
+    stability, _ = calibrate_tiny(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
     settings = drift.Settings(conversations=count, seed=plan.seed)
     pairings = [draw_pairing(SUITE, settings, number) for number in range(count)]
     for record in stability.records:
@@ -146,12 +147,12 @@ def test_the_folder_of_another_run_is_left_untouched(tmp_path):
     drift.run(model(), BOT, tmp_path / "drift", settings)
     before = everything(tmp_path)
     with pytest.raises(AnotherRun, match="`holdfast drift`"):
-        run(tmp_path / "drift", suite=BOT)
+        calibrate_tiny(tmp_path / "drift", suite=BOT)
     assert everything(tmp_path) == before
     (tmp_path / "trace").mkdir()
     (tmp_path / "trace" / "summary.json").write_text('{"command": "trace"}')
     with pytest.raises(AnotherRun, match="`holdfast trace`"):
-        run(tmp_path / "trace", suite=BOT)
+        calibrate_tiny(tmp_path / "trace", suite=BOT)
 
 
 def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, monkeypatch):

@@ -12,8 +12,9 @@ import tiny
 from calibrations import ITEMS
 from fitted_files import write_for
 from served import served
+from short_drift import SUITE
+from small_calibration import GREEDY, SMALL, history_of
 from synthetic_run import as_json
-from test_calibrate import GREEDY, SMALL, SUITE, history_of
 
 import holdfast
 from holdfast import cli, methods

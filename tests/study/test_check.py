@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from scripted_model import ScriptedModel
 from served import served
 from synthetic_run import conversation_of
+from three_prompts import ROUNDS, SHARES, SUITE, TERMS, KeepsShares, case
 
 import holdfast
 from holdfast import drift
@@ -33,53 +33,11 @@ from holdfast.report.check_sentences import comparison_text, how_to_decide, verd
 from holdfast.serve.limits import RequestLimits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 
-ROUNDS = 4
-TERMS = Terms(min_stability=0.8, budget=60)
 COUNTED = ("tests", "failures", "errors", "skipped")
 
 
-def case(name, **fields):
-    return drift.Case(name, "mine", f"Be {name}.", (f"{name}?",), {"regex": "kept"}, **fields)
-
-
-SUITE = drift.Suite("three", tuple(map(case, ("good", "late", "edge"))), ("hello", "hi there"))
-
-
-class Scripted(ScriptedModel):
-    """A model that keeps each prompt in a given share of conversations, round by round."""
-
-    def __init__(self, shares):
-        self.shares = shares  # by prompt, a share for each round
-        self.held = []  # (prompt, conversation) whose first probe was asked
-
-    def text(self, request):
-        chat, number = request.messages, request.thread[1]
-        prompt, round_number = chat[-1]["content"].rstrip("?"), len(chat) // 2
-        if prompt not in self.shares:
-            return "so it goes"
-        if round_number == 1:
-            self.held.append((prompt, number))
-        shares = self.shares[prompt]
-        lap = number // 3  # golden ratio: spreads any share evenly over the laps
-        return "kept" if (lap * 0.618034 + 0.3) % 1 < shares[round_number - 1] else "lost"
-
-
-SHARES = {"good": [1.0] * ROUNDS, "late": [1.0, 1.0, 0.1, 0.0], "edge": [0.82] * ROUNDS}
-
-
-@pytest.fixture(scope="module")
-def check_run(tmp_path_factory):
-    model, out = Scripted(SHARES), tmp_path_factory.mktemp("check") / "run"
-    looked, settings = [], drift.Settings(rounds=ROUNDS)
-    options = CheckOptions(
-        on_look=lambda n, checks: looked.append((n, [c.verdict for c in checks]))
-    )
-    run, checks = check(model, SUITE, out, settings, TERMS, options)
-    return model, run, checks, looked
-
-
 def test_each_prompt_has_its_verdict(check_run):
-    _, run, checks, _ = check_run
+    run, checks = check_run.run, check_run.checks
     verdicts = [("good", PASS), ("late", FAIL), ("edge", UNDECIDED)]
     assert [(item.id, item.verdict) for item in checks] == verdicts
     good, late, edge = checks
@@ -91,8 +49,8 @@ def test_each_prompt_has_its_verdict(check_run):
 
 
 def test_a_prompt_with_a_verdict_gets_no_further_conversations(check_run):
-    model, run, _, looked = check_run
-    numbers = {name: [n for prompt, n in model.held if prompt == name] for name in SHARES}
+    model, run, looked = check_run.model, check_run.run, check_run.looks
+    numbers = {name: [n for prompt, n in model.begun if prompt == name] for name in SHARES}
     assert sorted(numbers["edge"]) == list(range(2, 3 * 60, 3)), "the whole budget, in turn"
     assert looked[0] == (0, [UNDECIDED] * 3)
     for name, index in (("good", 0), ("late", 1)):
@@ -121,8 +79,8 @@ def test_prompts_take_turns_and_their_users_are_drawn_at_random():
 
 
 def test_an_interrupted_check_resumes_to_the_same_verdicts(check_run, tmp_path):
-    _, whole, checks, _ = check_run
-    model, replies = Scripted(SHARES), []
+    whole, checks = check_run.run, check_run.checks
+    model, replies = KeepsShares(SHARES), []
 
     def stop(count, tokens):
         replies.append(count)
@@ -134,7 +92,7 @@ def test_an_interrupted_check_resumes_to_the_same_verdicts(check_run, tmp_path):
         options = CheckOptions(running=drift.Running(progress=stop))
         check(model, SUITE, tmp_path, settings, TERMS, options)
     assert 0 < len(read_run(tmp_path).records) < len(whole.records)
-    run, resumed = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
+    run, resumed = check(KeepsShares(SHARES), SUITE, tmp_path, settings, TERMS)
     assert {key(record) for record in run.records} == {key(record) for record in whole.records}
     assert [(c.verdict, c.cells) for c in resumed] == [(c.verdict, c.cells) for c in checks]
 
@@ -145,9 +103,9 @@ def key(record):
 
 def test_a_larger_budget_extends_a_check(tmp_path):
     settings, small = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.8, budget=10)
-    run, checks = check(Scripted(SHARES), SUITE, tmp_path, settings, small)
+    run, checks = check(KeepsShares(SHARES), SUITE, tmp_path, settings, small)
     assert [item.verdict for item in checks] == [UNDECIDED, FAIL, UNDECIDED]
-    model = Scripted(SHARES)
+    model = KeepsShares(SHARES)
     _, checks = check(model, SUITE, tmp_path, settings, TERMS)
     assert [item.verdict for item in checks] == [PASS, FAIL, UNDECIDED]
     assert not {n for _, n in model.held} & {record.conversation for record in run.records}
@@ -157,7 +115,7 @@ def bot_of(out, shares, terms):
     """The check of one prompt with a rule for each of the shares."""
     rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in shares)
     suite = drift.Suite("rules", (drift.Case("bot", "rules", "Be.", rules=rules),), ("hello",))
-    return check(Scripted(shares), suite, out, drift.Settings(rounds=ROUNDS), terms)[1][0]
+    return check(KeepsShares(shares), suite, out, drift.Settings(rounds=ROUNDS), terms)[1][0]
 
 
 def test_a_prompt_fails_if_one_of_its_rules_fails(tmp_path):
@@ -232,7 +190,7 @@ def test_a_conversation_that_kept_the_rule_is_not_shown_as_evidence(tmp_path):
 
 
 def test_an_unanswered_probe_counts_for_nothing(check_run):
-    _, run, _, _ = check_run
+    run = check_run.run
     records = list(run.conversations)
     for at, record in enumerate(records):
         if record.agent.id == "good":
@@ -248,14 +206,16 @@ def test_an_unanswered_probe_counts_for_nothing(check_run):
 
 @pytest.mark.slow
 def test_a_fall_against_an_earlier_run_fails(check_run, tmp_path):
-    _, before, _, _ = check_run
+    before = check_run.run
     lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}
     settings, low_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.3, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
-    _, plain = check(Scripted(lower), SUITE, tmp_path / "plain", settings, low_bar)
+    _, plain = check(KeepsShares(lower), SUITE, tmp_path / "plain", settings, low_bar)
     assert plain[0].verdict != FAIL
     options = CheckOptions(before=earlier)
-    _, (good, _, edge) = check(Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, options)
+    _, (good, _, edge) = check(
+        KeepsShares(lower), SUITE, tmp_path / "run", settings, low_bar, options
+    )
     assert good.verdict == FAIL and good.first_failure is None
     assert good.comparison.fell and good.comparison.alike == good.comparison.pairs
     assert [(rule.rule, rule.fell, rule.round) for rule in good.comparison.rules] == [
@@ -270,13 +230,13 @@ def test_a_fall_against_an_earlier_run_fails(check_run, tmp_path):
 @pytest.mark.slow
 def test_without_a_bar_only_a_fall_fails(check_run, tmp_path):
     """An unchanged bot passes against its own run, however little it keeps its prompts."""
-    _, before, _, _ = check_run
+    before = check_run.run
     settings, no_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=None, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
 
     def against(name, shares, before):
         options = CheckOptions(before=before)
-        return check(Scripted(shares), SUITE, tmp_path / name, settings, no_bar, options)[1]
+        return check(KeepsShares(shares), SUITE, tmp_path / name, settings, no_bar, options)[1]
 
     equal = against("a", SHARES, earlier)
     assert [(item.verdict, item.first_failure) for item in equal] == [(PASS, None)] * 3
@@ -294,7 +254,7 @@ def test_without_a_bar_only_a_fall_fails(check_run, tmp_path):
     (line, *_) = verdict_lines([edge], no_bar)
     assert "not in the earlier run, so there is nothing to compare" in line
     with pytest.raises(UsageError, match="a bar"):
-        check(Scripted(SHARES), SUITE, tmp_path / "d", settings, no_bar)
+        check(KeepsShares(SHARES), SUITE, tmp_path / "d", settings, no_bar)
 
 
 def talks(scores):
@@ -358,7 +318,7 @@ def test_a_rule_that_only_one_run_has_is_not_compared():
 
 
 def test_an_earlier_run_without_these_prompts_is_refused(check_run, tmp_path):
-    _, before, _, _ = check_run
+    before = check_run.run
     other_suite = drift.Suite("other", (case("new"),), ("hello",))
     with pytest.raises(RecordsError, match=r"\(new\)"):
         earlier_conversations(before.folder, other_suite, "none")
@@ -369,7 +329,7 @@ def test_an_earlier_run_without_these_prompts_is_refused(check_run, tmp_path):
 
 
 def test_the_output_names_the_round_and_shows_a_conversation(check_run):
-    _, _, checks, _ = check_run
+    checks = check_run.checks
     lines = verdict_lines(checks, TERMS)
     assert lines[0].startswith("PASS       good")
     late = checks[1]
@@ -474,7 +434,7 @@ def test_low_rounds_before_the_first_certain_one_are_reported():
 
 
 def test_junit_has_a_test_for_each_prompt(check_run, tmp_path):
-    _, _, checks, _ = check_run
+    checks = check_run.checks
     path = write_junit(
         Check.of("none", TERMS, tuple(checks)),
         "three \x00 <&>",

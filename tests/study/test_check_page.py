@@ -9,12 +9,13 @@ import pytest
 from browsing import click, js, look, needs_browser, open_browser, open_details, set_screen, wait
 from page_outline import Outline
 from synthetic_run import conversation_of
-from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, check_run
+from three_prompts import ROUNDS, SHARES, SUITE, TERMS, KeepsShares
 
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, read_check, write_check
 from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
 from holdfast.analysis.drift_results import results_of
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
@@ -28,7 +29,6 @@ from holdfast.report.check_sentences import numbers_text
 from holdfast.report.drift_page import render_page
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 
-__all__ = ["check_run"]  # a fixture
 browser = pytest.fixture(scope="module")(open_browser)
 
 
@@ -41,7 +41,7 @@ def text_of(run):
 
 
 def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(check_run):
-    _, run, checks, _ = check_run
+    run, checks = check_run.run, check_run.checks
     text = text_of(run)
     verdicts = "1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every rule in every roun"
     assert verdicts in text
@@ -65,13 +65,13 @@ def section_of(run):
 
 def test_a_drift_run_has_no_verdicts(tmp_path):
     settings = drift.Settings(rounds=2, conversations=3)
-    run = drift.run(Scripted(SHARES), SUITE, tmp_path, settings)
+    run = drift.run(KeepsShares(SHARES), SUITE, tmp_path, settings)
     assert read_check(run) is None and summarise(run).check is None
     assert "Verdicts of the check" not in text_of(run)
 
 
 def test_page_junit_and_summary_derive_the_verdicts_again(check_run, tmp_path):
-    _, run, checks, _ = check_run
+    run, checks = check_run.run, check_run.checks
     reread = read_check(run)
     assert (reread.method, reread.terms) == ("none", TERMS)
     derived = [(item.verdict, item.cells, item.first_failure) for item in reread.prompts]
@@ -168,12 +168,12 @@ def test_prompts_that_are_not_named_are_counted(count, words):
 
 
 def test_a_fall_is_on_the_page_without_the_earlier_run(check_run, tmp_path):
-    _, before, _, _ = check_run
+    before = check_run.run
     lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
     settings = drift.Settings(rounds=ROUNDS)
     options = CheckOptions(before=earlier)
-    run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, options)
+    run, checks = check(KeepsShares(lower), SUITE, tmp_path, settings, low_bar, options)
     falls = [(item.verdict, item.comparison) for item in checks]
     assert [(item.verdict, item.comparison) for item in read_check(run).prompts] == falls
     text = text_of(run)
@@ -204,7 +204,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])
 def test_a_damaged_file_is_refused(check_run, tmp_path, damage):
-    _, run, checks, _ = check_run
+    run, checks = check_run.run, check_run.checks
     run_elsewhere = Run(tmp_path, run.manifest, run.records)
     write_check(tmp_path, "none", TERMS, checks, ROUNDS)
     assert json.loads((tmp_path / FILE).read_text())["prompts"] == ["good", "late", "edge"]
@@ -217,7 +217,7 @@ def test_a_damaged_file_is_refused(check_run, tmp_path, damage):
 @needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, check_run, tmp_path, width):
-    _, run, _, _ = check_run
+    run = check_run.run
     page = tmp_path / "check.html"
     page.write_text(render_page([results_of(run)]), encoding="utf-8")
     set_screen(browser, width)

@@ -1,6 +1,23 @@
-"""Tool calls of coding agents, and turns that consist of them."""
+"""Tool calls of coding agents, turns that consist of them, and what a rule makes of a turn."""
 
+from typing import Any
+
+from holdfast.measures import build
+from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall
+
+UNDECIDED = "undecided"
+
+
+def judge(spec: Any, turn: AssistantTurn) -> float | str | None:
+    """The score of a turn by a measure: `UNDECIDED` if the turn does not show whether the rule is
+    kept, None if the rule does not concern it.
+    """
+    judgement = build(spec).judge_turn(turn)
+    if isinstance(judgement, Undecided):
+        assert judgement.reason
+        return UNDECIDED
+    return None if judgement is None else judgement.value
 
 
 def bash(command: str) -> ToolCall:

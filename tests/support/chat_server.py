@@ -15,6 +15,47 @@ NO_SUCH_ADDRESS = (404, {}, '{"detail": "Not Found"}')
 class _Http(http.server.ThreadingHTTPServer):
     request_queue_size = 256  # a connection that finds no place tries again after a second
 
+    def __init__(self, endpoint):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.endpoint = endpoint
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Sends what its server's endpoint answers."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # in two packets, an answer would wait for the client's acknowledgement
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        status, headers, text = self._answer(body)
+        if body.get("stream") and status == 200:
+            headers, text = {"Content-Type": "text/event-stream", **headers}, streamed(text)
+        self._reply(status, headers, text)
+
+    def do_GET(self):
+        if self.path == "/v1/steering":
+            self._reply(*self.server.endpoint._answer_about_steering())
+        else:
+            self._reply(*self._answer(None))
+
+    def _answer(self, body):
+        return self.server.endpoint._serve(body, self.path, self.headers["Authorization"])
+
+    def _reply(self, status, headers, text):
+        content = text.encode()
+        with contextlib.suppress(ConnectionError):  # a client that gave up waiting
+            self.send_response(status)
+            for name, value in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+            self.wfile.flush()  # here, as the handler's own flush would raise the error
+
+    def log_message(self, *_):
+        pass
+
 
 class Server:
     """A chat endpoint whose `answer(body, number)` returns (status, headers, text) for the
@@ -29,7 +70,7 @@ class Server:
         self.bodies, self.keys, self.paths, self.times = [], [], [], []
         self.under_way = self.most_under_way = 0
         self._answer, self._lock = answer, threading.Lock()
-        self._http = _Http(("127.0.0.1", 0), self._handler())
+        self._http = _Http(self)
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def __enter__(self):
@@ -40,44 +81,9 @@ class Server:
         self._http.shutdown()
         self._http.server_close()
 
-    def _handler(server):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # in two packets, an answer would wait for the client's acknowledgement
-
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, headers, text = server._serve(
-                    body, self.path, self.headers["Authorization"]
-                )
-                if body.get("stream") and status == 200:
-                    headers, text = {"Content-Type": "text/event-stream", **headers}, streamed(text)
-                self._reply(status, headers, text)
-
-            def _reply(self, status, headers, text):
-                content = text.encode()
-                with contextlib.suppress(ConnectionError):  # a client that gave up waiting
-                    self.send_response(status)
-                    for name, value in {"Content-Type": "application/json", **headers}.items():
-                        self.send_header(name, value)
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
-                    self.wfile.flush()  # here, as the handler's own flush would raise the error
-
-            def do_GET(self):
-                if self.path == "/v1/steering":
-                    server.asked_for_steering += 1
-                    return self._reply(*server._steering(server.asked_for_steering))
-                status, headers, text = server._serve(
-                    None, self.path, self.headers["Authorization"]
-                )
-                self._reply(status, headers, text)
-
-            def log_message(self, *_):
-                pass
-
-        return Handler
+    def _answer_about_steering(self):
+        self.asked_for_steering += 1
+        return self._steering(self.asked_for_steering)
 
     def _serve(self, body, path, key):
         with self._lock:

@@ -1,5 +1,6 @@
 """Runs of drift with given scores, and the sentences on them, for the approved texts."""
 
+import itertools
 import re
 import tempfile
 from dataclasses import replace
@@ -69,7 +70,7 @@ def prompts_run(folder, prompts, conversations):
     return read_series(run_of(folder, records))
 
 
-TYPED = "holdfast drift --model m --suite bot --conversations 12"
+COMMAND = "holdfast drift --model m --suite bot --conversations 12"
 API = "holdfast drift --model https://api.example.com/v1 --suite bot"
 PROXY_FIX = "check-and-retry:n=2"
 
@@ -86,13 +87,25 @@ def _undecided(number):
     return 0.2 if number % 2 else 0.8
 
 
+def _mostly_holds(number):
+    return 0.5 + number % 2 / 2
+
+
+def _may_hold(number):
+    return float(number % 5 < 2)
+
+
+def _fails(number):
+    return 0.0
+
+
 def _results(
     folder,
     last=_holds,
     fixed=None,
     *,
     fix="boost:factor=4",
-    typed=TYPED,
+    command=COMMAND,
     first=1.0,
     conversations=40,
     rounds=2,
@@ -101,8 +114,16 @@ def _results(
     seconds=0,
     **identity,
 ):
-    """The results of a run whose rule scores `first` in round 1 and `last(number)` in round 2, or
-    `fixed(number)` with a fix. Rules that are never followed may stand beside it.
+    """The results of a run of one rule, with and without a fix.
+
+    Args:
+        last: the scores in the last round without a fix, by number of the conversation.
+        fixed: those with the fix; None: the run has no fix.
+        command: what was typed; None: the run was made in Python.
+        first: the score in round 1.
+        never_followed: the names of rules beside it that are never followed.
+        manifest: further fields of the manifest; `identity`: of the run's identity.
+        seconds: how long each conversation took.
     """
     records = []
     for method, score in (("none", last), (fix, fixed)):
@@ -113,7 +134,7 @@ def _results(
             records.append({**record(number, scores, method=method), "seconds": seconds})
             for probe in records[-1]["probes"] if never_followed else ():
                 probe["rule"] = ("kept", *never_followed)[probe["probe"]]
-    about = {"command": "drift", "seed": 0, "argv": typed, **dict(manifest)}
+    about = {"command": "drift", "seed": 0, "argv": command, **dict(manifest)}
     with open_run(folder, {"rounds": rounds, **identity}, about) as run:
         for item in records:
             run.append(Conversation.model_validate(item))
@@ -163,26 +184,17 @@ def _with_repeating_fix(results):
 
 def next_steps(folder: Path) -> dict[str, str]:
     """The next step after runs with every kind of result."""
-    names = iter(range(100))
+    numbers = itertools.count()
 
     def results(*scores, **options):
-        return _results(folder / str(next(names)), *scores, **options)
-
-    def fixed(number):
-        return 0.5 + number % 2 / 2
-
-    def uncertain(number):
-        return float(number % 5 < 2)
-
-    def worse(number):
-        return 0.0
+        return _results(folder / str(next(numbers)), *scores, **options)
 
     qwen = {"layers": 24, "heads": 14}
     runs = {
         "few conversations": results(conversations=12),
         "few conversations of a minute each": results(conversations=12, seconds=60),
         "replayed dialogs": results(conversations=12, dialogs={"name": "d", "fingerprint": "f"}),
-        "a shard": results(typed="holdfast drift --model m --shard 1/4"),
+        "a shard": results(command="holdfast drift --model m --shard 1/4"),
         "nothing measured": with_outcome(results(), Outcome.NOT_MEASURED),
         "a rule made worse": _made_worse(results()),
         "uninformative": with_outcome(results(), Outcome.UNINFORMATIVE),
@@ -191,13 +203,15 @@ def next_steps(folder: Path) -> dict[str, str]:
         "breakdown with cures": _breaking_down(folder / "breakdown"),
         "cut replies": with_outcome(results(), Outcome.CUT),
         "one round": results(rounds=1),
-        "rules never followed": results(_falls, fixed, never_followed=("a", "b", "c")),
-        "a fix that helps": results(_falls, fixed),
-        "a fix that helps behind an API": results(_falls, fixed, typed=API),
-        "a proxy's fix that helps": results(_falls, fixed, fix=PROXY_FIX),
-        "a proxy's fix that helps behind an API": results(_falls, fixed, fix=PROXY_FIX, typed=API),
-        "a fix that helps but repeats": _with_repeating_fix(results(_falls, fixed)),
-        "a fix that harms": results(_falls, worse),
+        "rules never followed": results(_falls, _mostly_holds, never_followed=("a", "b", "c")),
+        "a fix that helps": results(_falls, _mostly_holds),
+        "a fix that helps behind an API": results(_falls, _mostly_holds, command=API),
+        "a proxy's fix that helps": results(_falls, _mostly_holds, fix=PROXY_FIX),
+        "a proxy's fix that helps behind an API": results(
+            _falls, _mostly_holds, fix=PROXY_FIX, command=API
+        ),
+        "a fix that helps but repeats": _with_repeating_fix(results(_falls, _mostly_holds)),
+        "a fix that harms": results(_falls, _fails),
         "a drift": results(_falls, model="default"),
         "a drift, and rules never followed": results(
             _falls, never_followed=("a",), model="default"
@@ -210,15 +224,15 @@ def next_steps(folder: Path) -> dict[str, str]:
         "a drift of conversations of a minute each, under rules that can be checked": results(
             _falls, seconds=60, manifest={**qwen, "checkable": True}
         ),
-        "a drift behind an API": results(_falls, typed=API),
-        "a drift in a run of Python": results(_falls, typed=None, model="default"),
-        "an uncertain fix": results(_falls, uncertain),
+        "a drift behind an API": results(_falls, command=API),
+        "a drift in a run of Python": results(_falls, command=None, model="default"),
+        "an uncertain fix": results(_falls, _may_hold),
         "a fix without effect": results(_falls, _falls),
-        "a fix without effect behind an API": results(_falls, _falls, typed=API),
+        "a fix without effect behind an API": results(_falls, _falls, command=API),
         "stable": results(),
         "undecided": results(_undecided, first=0.5, conversations=24),
         "undecided in a run of Python": results(
-            _undecided, first=0.5, conversations=24, typed=None
+            _undecided, first=0.5, conversations=24, command=None
         ),
     }
     return {name: next_step(drift_results) for name, drift_results in runs.items()}

@@ -27,10 +27,17 @@ class Variation:
         files: the values of each file: a list is written as lines, other JSON as a document, text
             as it is.
         said: in each dialog: the user's message and the reply of each turn.
-        calls: the texts of all commands and arguments, in order, if they matter.
+        calls: the texts of all commands and arguments, in order; as all below that may be None,
+            not compared if it is.
+        system: the system prompt of every dialog.
         seen: the texts that a program put before the model.
+        results: the results of the calls.
         problem: a part of the only problem; "" if there has to be none.
         refused: a part of the refusal, if nothing can be read.
+        format: the format that is recognised, if it matters.
+        is_cut: whether a reply was cut at the token limit.
+        subagents: how many dialogs are those of subagents, if it matters.
+        tokens: the tokens of each turn.
     """
 
     name: str
@@ -48,15 +55,20 @@ class Variation:
     tokens: Sequence[int] | None = None
 
 
-def check(variation: Variation, folder: Path) -> None:
-    for name, content in variation.files.items():
-        path = folder / name
+def write_files(files: Mapping[str, Any], folder: Path) -> list[Path]:
+    paths = [folder / name for name in files]
+    for path, content in zip(paths, files.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, bytes):
             path.write_bytes(content)
         else:
             path.write_text(file_text(content), encoding="utf-8", newline="")
-    paths = [folder / name for name in variation.files]
+    return paths
+
+
+def check(variation: Variation, folder: Path) -> None:
+    """What is read of the files is what the variation says."""
+    paths = write_files(variation.files, folder)
     if variation.refused:
         with pytest.raises(UsageError) as excinfo:
             read_logs(paths)

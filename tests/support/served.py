@@ -23,6 +23,11 @@ from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.server import bind
 from holdfast.serve.service import Service
 
+FRENCH = [
+    {"role": "system", "content": "Always reply in French."},
+    {"role": "user", "content": "Do you like the garden?"},
+]
+
 
 class PromptServer(uvicorn.Server):
     """A server that ends soon after it is told to; uvicorn's looks ten times a second."""

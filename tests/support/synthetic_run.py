@@ -133,6 +133,30 @@ class Recipe:
     prompts: int
 
 
+REASONS = {  # by the kind of a probe: of a reply that follows the prompt, and of another
+    "stability": (
+        "all 31 letters are capitals",
+        "12 of 40 letters are capitals; the first is ‘w’",
+    ),
+    "adoption": ("follows the user’s instruction", "the reply is English (fr 0.00)"),
+}
+
+
+def draw_probe(
+    draw: random.Random, kind: str, prompt: Prompt, is_followed: bool, nasty: bool
+) -> dict:
+    """A probe of a prompt, by a reply that follows it or not."""
+    followed, not_followed = REASONS[kind]
+    can_be_partial = kind == "stability" and prompt.category == "persona"
+    return {
+        "kind": kind,
+        "question": prompt.question,
+        "reply": draw_text(draw, prompt.category, is_followed, nasty),
+        "score": draw_score(draw, is_followed, can_be_partial),
+        "reason": followed if is_followed else not_followed,
+    }
+
+
 def draw_conversation(number: int, method: str, recipe: Recipe) -> dict:
     """One record; its pair of prompts depends only on seed and number, so methods are paired."""
     pairs = random.Random(f"pair {recipe.seed} {number}")
@@ -148,56 +172,23 @@ def draw_conversation(number: int, method: str, recipe: Recipe) -> dict:
         base_mass = 0.15 if method == "none" else 0.31
         mass = base_mass * round_number**-0.65 * draw.uniform(0.85, 1.15)
         is_kept, is_adopted = draw.random() < chance_kept, draw.random() < chance_adopted
-        probe = {"round": round_number, "probe": 0, "mass": mass}
-        probes.append(
-            {
-                **probe,
-                "kind": "stability",
-                "question": agent.question,
-                "reply": draw_text(draw, agent.category, is_kept, recipe.nasty),
-                "score": draw_score(draw, is_kept, agent.category == "persona"),
-                "reason": (
-                    "all 31 letters are capitals"
-                    if is_kept
-                    else "12 of 40 letters are capitals; the first is ‘w’"
-                ),
-            }
-        )
+        shared = {"round": round_number, "probe": 0, "mass": mass}
+        probes.append(shared | draw_probe(draw, "stability", agent, is_kept, recipe.nasty))
         if not empty_user:
-            probes.append(
-                {
-                    **probe,
-                    "kind": "adoption",
-                    "question": user.question,
-                    "reply": draw_text(draw, user.category, is_adopted, recipe.nasty),
-                    "score": draw_score(draw, is_adopted, False),
-                    "reason": (
-                        "follows the user’s instruction"
-                        if is_adopted
-                        else "the reply is English (fr 0.00)"
-                    ),
-                }
-            )
+            probes.append(shared | draw_probe(draw, "adoption", user, is_adopted, recipe.nasty))
         if round_number == 1:
             user_text = draw.choice(STARTERS)
         else:
             category = None if empty_user else user.category
             user_text = draw_text(draw, category, draw.random() < 0.8, recipe.nasty)
-        turns.append(
-            {
-                "round": round_number,
-                "speaker": "user",
-                "text": user_text,
-                "stop_reason": "stop",
-                "mass": None,
-            }
-        )
-        is_kept_in_turn = draw.random() < chance_kept
+        user_turn = {"speaker": "user", "text": user_text, "stop_reason": "stop", "mass": None}
+        turns.append({"round": round_number, **user_turn})
+        is_kept = draw.random() < chance_kept
         turns.append(
             {
                 "round": round_number,
                 "speaker": "agent",
-                "text": draw_text(draw, agent.category, is_kept_in_turn, recipe.nasty),
+                "text": draw_text(draw, agent.category, is_kept, recipe.nasty),
                 "mass": mass,
                 "stop_reason": "length" if draw.random() < 0.02 else "stop",
                 "divergence": 0.5,  # as versions before 0.3 could measure it

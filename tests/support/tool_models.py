@@ -25,6 +25,14 @@ NUMBERED = {
     "additionalProperties": False,
 }
 
+# of a response format
+POINT = {
+    "type": "object",
+    "properties": {"x": {"type": "integer", "maximum": 99, "minimum": 0}, "at": {"enum": ["sea"]}},
+    "required": ["x", "at"],
+    "additionalProperties": False,
+}
+
 
 def tool(name: str, parameters: Mapping[str, Any] = NUMBERED, **fields: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": parameters, **fields}}
