@@ -196,6 +196,8 @@ def without_request(statement: Statement) -> Statement | None:
     """
     text = statement.text
     match = _UNLESS_ASKED.fullmatch(text)
+    if match and _UNLESS_ASKED.fullmatch(match["before"]):
+        return None  # several exceptions
     if match and _is_approval(match["approval"], must_ask=False):
         return replace(statement, text=f"{match['before']}{match['after'] or '.'}")
     following = statement.following
