@@ -42,23 +42,23 @@ class Draft:
     Args:
         measure: the measure that decides whether the rule is kept.
         when: the turns that the rule applies to, as a suite writes them; {} for all.
-        unless: the words of the user that lift the rule for a turn, as a suite writes them; {} if
-            none do.
         probes: the questions that the rule applies to; () for any question.
         follows: replies or turns that keep the rule, as a suite writes them.
         breaks: replies or turns that break it.
         proposed_by: the name of the model that proposed the rule; "" if a reader found it.
+        unless: the words of the user that lift the rule for a turn, as a suite writes them; {} if
+            none do.
     """
 
     kind: RuleKind
     polarity: Polarity
     measure: MeasureSpec
     when: Mapping[str, str] = field(default_factory=dict)
-    unless: Mapping[str, str] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
     follows: tuple[str | dict[str, Any], ...] = ()
     breaks: tuple[str | dict[str, Any], ...] = ()
     proposed_by: str = ""
+    unless: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ def read_statements(text: str) -> list[Statement]:
 # the header of a column of a table, whose cells are forbidden
 _FORBIDS_CELLS = re.compile(
     r"\W*(?:do not|don['’]t|never|not)(?: (?:use|run|write|do))?(?: this)?\W*"
-    r"|\W*(?:forbidden|banned)(?: \w+)?\W*",
+    r"|\W*(?:forbidden|banned)(?: \w+)?\W*|\W*instead of\W*|[^\w\s]*❌[^\w\s]*",
     re.I,
 )
 

@@ -24,6 +24,7 @@ from holdfast.drafting.agent_rules.command_rules import (
     package_manager_rule,
     preference_rule,
     replacement_rule,
+    tool_rule,
     wrapper_rule,
 )
 from holdfast.drafting.agent_rules.commit_form_rules import (
@@ -63,6 +64,7 @@ from holdfast.drafting.agent_rules.naming_rules import (
     interface_prefix_rule,
     language_rule,
     naming_rule,
+    new_file_rule,
 )
 from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_base_rule,
@@ -101,6 +103,7 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     replacement_rule,
     preference_rule,
     agent_tool_rule,
+    tool_rule,
     wrapper_rule,
     dependency_rule,
     forbidden_command_rule,
@@ -148,6 +151,7 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     interface_prefix_rule,
     language_rule,
     generic_file_rule,
+    new_file_rule,
     together_rule,
     header_rule,
 )

@@ -172,10 +172,16 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
 # --- What the user's request lifts: "no `any` unless explicitly asked"
 
 _UNLESS_ASKED = re.compile(
-    r"(?P<before>.+?),? (?:unless|except (?:if|when)|without(?! confirm)) (?P<approval>[^.,;:()—–]+?)"
+    r"(?P<before>.+?),? (?:unless|except (?:if|when)|without(?! confirm))"
+    r" (?P<approval>[^.,;:()—–]+?)"
     r"(?P<after>(?: [—–-]{1,2} |;| \().*)?[.!]?",
     re.I,
 )
+# after a prohibition: "Only create one if the user explicitly asks."
+_ONLY_IF_ASKED = re.compile(
+    r"only (?P<act>[^.]+?) (?:if|when|after) (?P<approval>[^.]+)(?:\. ?|$)", re.I
+)
+_UNASKED = re.compile(r" (?:proactively|on your own(?: initiative)?|unprompted|unasked)\b", re.I)
 # words of a prohibition that are hardly its subject
 _GENERAL_WORDS = frozenset(
     """types type imports import comments comment files file code library libraries packages
@@ -188,10 +194,18 @@ def without_request(statement: Statement) -> Statement | None:
     """A statement such as "no `any` unless explicitly asked" without the exception; None if it
     makes none for requests of the user.
     """
-    match = _UNLESS_ASKED.fullmatch(statement.text)
-    if match is None or not _is_approval(match["approval"], must_ask=False):
-        return None
-    return replace(statement, text=f"{match['before']}{match['after'] or '.'}")
+    text = statement.text
+    match = _UNLESS_ASKED.fullmatch(text)
+    if match and _UNLESS_ASKED.fullmatch(match["before"]):
+        return None  # several exceptions
+    if match and _is_approval(match["approval"], must_ask=False):
+        return replace(statement, text=f"{match['before']}{match['after'] or '.'}")
+    following = statement.following
+    only = _ONLY_IF_ASKED.match(following)
+    if only and _is_approval(only["approval"], must_ask=False):
+        following = following[only.end() :]
+    asked = replace(statement, text=_UNASKED.sub("", text), following=following)
+    return asked if asked != statement else None
 
 
 def lifted_by_request(rule: Draft, prohibition: str) -> Draft | None:
@@ -220,13 +234,17 @@ def _request_of(prohibition: str) -> dict[str, str]:
     words = re.findall(r"[A-Za-z-]{4,}", re.sub(r"`[^`]*`", "", instruction.object))
     telling = [word for word in words if word.lower() not in _GENERAL_WORDS]
     names += [word.lower().removesuffix("s") for word in telling or ([] if names else words)]
-    asking = [
-        literal(name)
-        if len(name) >= _MIN_TELLING_LETTERS
-        else rf"(?:`|(?:use|using|allow|add|with) ){literal(name)}\b"
-        for name in dict.fromkeys(filter(None, names))
-    ]
+    asking = [*map(_pattern_of_request, dict.fromkeys(filter(None, names)))]
     return {"user": rf"(?i)(?<!\w){one_of(*asking)}"} if asking else {}
+
+
+def _pattern_of_request(name: str) -> str:
+    """The pattern of the words that ask for a thing: `any` alone is a usual word."""
+    if name.startswith("document"):
+        return "doc"
+    if len(name) >= _MIN_TELLING_LETTERS:
+        return literal(name)
+    return rf"(?:`|(?:use|using|allow|add|with) ){literal(name)}\b"
 
 
 # --- Rules about changes of files

@@ -141,7 +141,7 @@ _AS_SHORTCUT = re.compile(
 _USUAL_PURPOSES = re.compile(
     r"(?:(?:any|application|production|general|debug) )*(?:logging|logs|debugging|debug output)"
     r"(?: or (?:logging|debugging))?"
-    r"|(?:(?:launch|start|run|execut|spawn)ing )(?:(?:any|the|external|shell|child|sub) ?)*"
+    r"|(?:(?:launch|start|runn|execut|spawn)ing )(?:(?:any|the|external|shell|child|sub) ?)*"
     r"(?:process(?:es)?|commands?|programs?|scripts)",
     re.I,
 )

@@ -137,7 +137,8 @@ _NAMED_TOKENS = {
         r"\.then\(", SCRIPT
     ),
     (
-        "hardcoded hex|hex literals|hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
+        "hardcoded hex|hex literals|hex colors|hardcoded hex colors|hex values|hex codes|"
+        "raw hex values|"
         "hex/rgb values|hex or rgb values|hex color values|hardcoded hex values"
     ): CodeToken(r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
     "hardcoded colors|hardcoded color values|raw colors|raw color values": CodeToken(
@@ -254,7 +255,13 @@ def token_of_kind(word: str, kind: str) -> CodeToken | None:
 # code that only some languages have, and the globs of the files of these languages
 _CODE_OF_LANGUAGES = (
     (
-        one_of("as (?:any|unknown|never).*", ".*@ts-.*", "Record<.*", "Array<.*", "Promise<.*"),
+        one_of(
+            r"(?:as|\w+:) (?:any|unknown|never).*",
+            ".*@ts-.*",
+            "Record<.*",
+            "Array<.*",
+            "Promise<.*",
+        ),
         TYPED,
     ),
     (
@@ -270,10 +277,16 @@ _CODE_OF_LANGUAGES = (
     (
         one_of(
             *(r"(?:List|Dict|Optional|Union|Tuple|Any)(?:\[.*\])?", r"print\(.*", "hasattr.*"),
-            *(".*type: ?ignore.*", ".*noqa.*", r"os\.path.*", r"typing\..*", "from .* import.*"),
+            *(
+                ".*type: ?ignore.*",
+                ".*noqa.*",
+                r"os\.(?:path|system|popen).*",
+                r"typing\..*",
+                "from .* import.*",
+            ),
             *(r"unittest(?:\..*)?", r"datetime\..*", r"time\.sleep.*", r"asyncio\..*"),
             *(r"pytest\..*", r"sys\.path.*", "__future__.*", r"logging\..*", "getattr.*"),
-            *("setattr.*", "except .*"),
+            *("setattr.*", "except .*", r"subprocess\..*", r"pickle\..*"),
         ),
         PYTHON,
     ),
@@ -311,7 +324,7 @@ _NO_CODE = re.compile(
     r"""
       \s --?\w | ^-                 # options of a command
     | ^[A-Z][A-Z0-9_]*$             # constants and environment variables
-    | ^[\w-]+:$ | ^\w+:[ ]?\w+$     # keys of settings, and settings
+    | ^[\w-]+:$ | ^\w+:[ ]?(?!any$)\w+$  # keys of settings, and settings
     | -name$
     | [$%]                          # placeholders
     | ^\W+$                         # signs alone

@@ -35,6 +35,7 @@ from holdfast.drafting.grammar.forms import (
     form,
     forms,
     literal,
+    one_of,
     whole_match,
 )
 from holdfast.drafting.grammar.instruction_words import CHECK, RUN, Relation
@@ -101,11 +102,15 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
         is_tests = _THINGS_RUN.fullmatch(instruction.object) is not None
         is_list = re.fullmatch(CODES, tool) is not None
         return forbid_commands(commands_in(tool)) if is_tests and is_list else []
-    return _forbid_object(instruction)
+    return _forbid_object(instruction, clause.statement.document)
 
 
-def _forbid_object(instruction: Instruction) -> list[Draft]:
-    """The rule that the object of an instruction is not run; [] if it may be no command."""
+def _forbid_object(instruction: Instruction, document: str) -> list[Draft]:
+    """The rule that the object of an instruction is not run; [] if it may be no command.
+
+    Args:
+        document: the rules file, which may say that it is the name of a script.
+    """
     for listed in (_COMMANDS_IN_BRACKETS, _COMMANDS_LIKE):
         if match_of_list := listed.fullmatch(instruction.object):
             return forbid_commands(commands_in(match_of_list["commands"]))
@@ -113,7 +118,27 @@ def _forbid_object(instruction: Instruction) -> list[Draft]:
     if match is None:
         return []
     is_run = instruction.does(("run", "execute"))
-    return forbid_commands(commands_in(match["commands"], is_run=is_run))
+    commands = commands_in(match["commands"], is_run=is_run)
+    return forbid_commands(commands) or (_forbid_scripts(match, document) if is_run else [])
+
+
+_SCRIPT_NAME = re.compile(r"[a-z][\w:.-]*")
+_RUNS_SCRIPT = r"(?:npm run|pnpm(?: run)?|yarn(?: run)?|bun run)"
+
+
+def _forbid_scripts(match: re.Match[str], document: str) -> list[Draft]:
+    """Forbids the scripts of a `package.json` that a list names, "`build` or `dev`", if the rules
+    file names at least one of them as `npm run build`; [] for other lists.
+    """
+    names = [name for name, is_code in names_in(match["commands"]) if is_code]
+    if len(names) != len(names_in(match["commands"])) or not all(
+        map(_SCRIPT_NAME.fullmatch, names)
+    ):
+        return []
+    listed = one_of(*map(literal, names))
+    if not names or not re.search(rf"\b{_RUNS_SCRIPT} {listed}(?![\w:.-])", document):
+        return []
+    return forbid_matches(rf"{_RUNS_SCRIPT} {listed}(?!\S)")
 
 
 def _forbid_installs(instruction: Instruction) -> list[Draft]:
@@ -217,8 +242,19 @@ _NEW_PACKAGES = form(
 )
 
 
+_GLOBAL_INSTALLS = form(
+    "Never install packages globally",
+    rf"(?:{NEVER} install (?:any |npm |new )*(?:packages|dependencies|tools|modules|anything)"
+    rf" globally|(?:{NEVER} (?:install|use|run|do|add) |no )(?:any |npm )*global"
+    r" (?:npm )?(?:packages|installs?|installations?|dependencies))",
+)
+_GLOBALLY = r"(?:(?:npm|pnpm|bun) (?:install|i|add)(?=.* (?:-g|--global)(?!\S))|yarn global add)"
+
+
 def dependency_rule(clause: Clause) -> list[Draft]:
     """Reads "no new dependencies" and "do not install any packages"."""
+    if whole_match(_GLOBAL_INSTALLS, clause.text) and not clause.is_prohibited:
+        return forbid_matches(_GLOBALLY)
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or instruction.modality is not Modality.NEVER:
         return []
@@ -400,6 +436,24 @@ def agent_tool_rule(clause: Clause) -> list[Draft]:
                 spec = measure("prefers", use=tool, rather_than=any_of(known))
                 return [Draft("command", "requirement", spec)]
     return []
+
+
+_FORBIDDEN_TOOL = form(
+    "Never use the `Task` tool",
+    rf"{NEVER} (?:use|call|invoke) (?:the )?(?:`(?P<mcp>mcp__\w+)`"
+    r"|`?(?P<name>(?-i:[A-Z][A-Za-z]{2,})|[a-z]+(?:_[a-z]+)+)`? tool)"
+    rf"|{NEVER} (?:use|call|spawn|launch|start|invoke|create) (?:any )?(?P<agents>sub-?agents)",
+)
+
+
+def tool_rule(clause: Clause) -> list[Draft]:
+    """Reads "never use the `Task` tool" and "do not spawn subagents"."""
+    match = None if clause.is_prohibited else whole_match(_FORBIDDEN_TOOL, clause.text)
+    if match is None:
+        return []
+    names = [match["mcp"] or match["name"]] if not match["agents"] else ["Task", "Agent"]
+    specs = [measure("tool_not_called", tool=name) for name in names]
+    return [Draft("command", "prohibition", spec) for spec in specs]
 
 
 # --- The package manager

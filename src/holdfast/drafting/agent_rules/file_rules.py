@@ -107,6 +107,11 @@ _LEFT_ALONE = forms(
             r"(?: files?| folders?| director(?:y|ies))?"
             r" (?:alone|untouched|unchanged|as (?:it|they) (?:is|are)|as is)"
         ),
+        "Stay out of `vendor/`": (
+            rf"(?:always |please )?(?:(?:stay|keep) out of|hands off|keep your hands off)"
+            rf" (?:the |all )?(?:files in )?(?P<files>{CODES})"
+            r"(?: files?| folders?| director(?:y|ies))?"
+        ),
         "Keep `vendor/` and `a.json` intact": (
             r"(?:always |please )?keep (?:the |all )?(?:files in )?"
             rf"(?P<files>{CODES}(?:,? and {CODE})?)(?: files?| folders?| director(?:y|ies))?"
@@ -283,6 +288,7 @@ _NOT_EDITED = forms(
             r"(?: (?:it|them|this|these|this file|that file|these files|any of it|(?:the )?(?:raw|"
             rf"original) (?:files|data) in[ -]place|{REASON}))*"
         ),
+        "frozen": r"(?:is |are )?(?:now |strictly |completely )?(?:frozen|immutable)",
         "generated and read-only": (
             r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
         ),
@@ -401,6 +407,13 @@ _COMMITTED_FILES = forms(
         ),
     }
 )
+_KEPT_OUT = form(
+    "Keep `.env` out of version control",
+    rf"(?:always |please )?keep (?:the |all |your )?(?P<files>{CODES}){_FOLDERS}"
+    r" out of (?:the )?(?:git|repo|repository|version control|source control|commits)"
+    r"(?P<others>)",
+)
+_CHANGES = re.compile(r"(?:(?:any|your|local|unrelated) )*(?:changes|edits|modifications|updates)")
 # "`gen/` is built", before "never commit it"
 _BUILT_FILES = re.compile(rf"(?:the )?(?P<files>{CODES}){_FOLDERS} (?:is|are)\b", re.I)
 # "secrets are ignored by Git: `.env`, `*.pem`", before "never commit them"
@@ -409,6 +422,9 @@ _ONLY_FILE = re.compile(rf"[^`]*(?P<files>{CODE})[^`]*")  # "use `.env.local`, n
 _THEM = re.compile("(?:it|them|this|these)(?: files?)?|(?:their|its) contents?", re.I)
 _REPOSITORY = re.compile(r"(?:the )?(?:git|repo|repository|version control|source control)", re.I)
 _ENVIRONMENT = (".env", ".env*")  # files only, which `path_glob` would take for folders too
+
+
+_NEVER_COMMIT = re.compile(rf"{NEVER} commit(?:ted)?", re.I)
 
 
 def committed_file_rule(clause: Clause) -> list[Draft]:
@@ -445,6 +461,10 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
     clause does not forbid committing files.
     """
     whole = clause.statement.text.strip(" .!")
+    if kept_out := whole_match(_KEPT_OUT, clause.text):
+        return None if clause.is_prohibited else kept_out
+    if _NEVER_COMMIT.fullmatch(clause.text):  # "secrets live in `.env` (never commit)"
+        return _ONLY_FILE.fullmatch(whole)
     instructions = [instruction_of(text, clause.is_prohibited) for text in (clause.text, whole)]
     for instruction in filter(None, instructions):
         if not _forbids_committing(instruction):
@@ -452,6 +472,8 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
         place = instruction.text_of(Relation.IN)
         files = f"{instruction.object} in {place}" if place else instruction.object
         files = _IN_SOURCES.sub("", files)
+        if _CHANGES.fullmatch(instruction.object):  # "never commit changes to `a.json`"
+            files = instruction.text_of(Relation.TO) or files
         if match := whole_match(_COMMITTED_FILES, files):
             return match
         if _THEM.fullmatch(instruction.object):
@@ -467,6 +489,8 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
 def _forbids_committing(instruction: Instruction) -> bool:
     """Whether an instruction forbids to commit something, always."""
     place = instruction.text_of(Relation.TO) or "git"
+    if _CHANGES.fullmatch(instruction.object) and re.fullmatch(rf"(?:the )?{CODES}", place):
+        place = "git"
     return bool(
         instruction.modality is Modality.NEVER
         and {"commit", "stage"} & set(instruction.verbs)

@@ -13,6 +13,7 @@ rules: types, functions and constants. The patterns are shortened above.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.drafting.agent_rules.code_places import code_draft
 from holdfast.drafting.drafts import Draft, measure
@@ -340,6 +341,37 @@ def generic_file_rule(clause: Clause) -> list[Draft]:
         return []
     names = any_of(map(literal, codes_in(match["names"])))
     return [_no_file_written(rf"(?:^|/){names}$")]
+
+
+# --- Kinds of files that are never created
+
+_DOCUMENT = (
+    r"(?:documentation|docs?|markdown|readme|`?readme\.md`?|`(?:\*?\.[a-z]\w{1,4})`|\*?\.md)"
+)
+_DOCUMENTS = rf"{_DOCUMENT}(?: files?)?(?: \({_DOCUMENT}\))?"
+_NEW_FILES = form(
+    "Never create documentation files (`*.md`) or README files",
+    rf"{NEVER} (?:create|write|add|generate|make) "
+    r"(?:(?:any|new|extra|additional|separate|standalone|other) )*"
+    rf"(?P<kinds>{_DOCUMENTS}(?:(?:,? or |,? nor |, |/)(?:any |new |other )?{_DOCUMENTS})*)",
+)
+
+
+def new_file_rule(clause: Clause) -> list[Draft]:
+    """Reads "never create documentation files": a tool that writes a whole file creates it."""
+    match = None if clause.is_prohibited else whole_match(_NEW_FILES, clause.text)
+    if match is None or not re.search(r"\bfiles?\b|\.", match["kinds"]):
+        return []
+    kinds = match["kinds"].lower()
+    endings = re.findall(r"\.([a-z]\w{1,4})\b", re.sub(r"readme\.md", "", kinds))
+    if re.search("documentation|doc|markdown", kinds):
+        endings += ["md", "mdx", "rst"]
+    names = "|".join(re.escape(code) for code in codes_in(clause.statement.text) if code[0] != ".")
+    known = rf"(?<!(?:^|/)(?:{names}))" if names else ""  # "all is in `index.html`"
+    paths = [rf"\.{any_of(dict.fromkeys(endings))}$"] if endings else []
+    if "readme" in kinds and "md" not in endings:
+        paths.append(r"(?:^|/)(?i:readme)[^/]*$")
+    return [replace(_no_file_written(any_of(paths) + known), polarity="prohibition")]
 
 
 # --- The prefix of interfaces
