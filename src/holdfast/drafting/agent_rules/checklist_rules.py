@@ -10,12 +10,12 @@ code block.
 
 import re
 
+from holdfast.drafting.agent_rules.folder_headings import folder_of_part
 from holdfast.drafting.agent_rules.run_rules import (
     CONDITIONS,
     NOT_A_CHECK,
     REPORTS_OR_ENDS,
     STATES,
-    folder_of_part,
     listed_commands,
     of_part,
     offers_another,

@@ -283,9 +283,12 @@ def _no_file_written(path: str) -> Draft:
 
 # --- The language of files
 
+_APPLICATION = r"(?P<application>(?:application|app|production) )"
+_COMPONENTS = r"(?P<components>(?:(?:UI|React) )*components?)"
 _CODE_WORDS = (
-    r"(?:(?:all|any|every|the|our|new|application|app|source|production|project"
-    r"|React) )*(?:code|logic|files?|components?|modules?|everything)"
+    r"(?:(?:all|any|every|the|our|new|source|project) )*"
+    rf"(?:{_APPLICATION}?(?:code|files?)|(?P<logic>logic)|everything"
+    rf"|{_COMPONENTS})"
 )
 _IN_TYPESCRIPT = forms(
     {
@@ -320,8 +323,17 @@ def language_rule(clause: Clause) -> list[Draft]:
     match = whole_match(_IN_TYPESCRIPT, clause.text)
     if match is None:
         return []
+    parts = match.groupdict()
+    if parts.get("components"):  # other files may be JavaScript
+        return [_no_file_written(r"(?:^|/)(?:components/(?:[^/]+/)*[^/.]+\.js|[^/]+\.jsx)$")]
     folder = _IN_FOLDER.search(clause.statement.text)
-    inside = rf"(?:^|/){literal(folder['folder'])}(?:[^/]+/)*" if folder else "(?:^|/)"
+    inside = "(?:^|/)"
+    if folder:
+        inside = rf"(?:^|/){literal(folder['folder'])}(?:[^/]+/)*"
+    elif parts.get("logic"):
+        return []
+    elif parts.get("application"):
+        inside = r"(?:^|/)(?:src|app|lib)/(?:[^/]+/)*"
     return [_no_file_written(rf"{inside}(?!(?:[Gg]ulp|[Gg]runt)file)[^/.]+\.jsx?$")]
 
 

@@ -13,7 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from holdfast.drafting.agent_rules.folder_headings import folder_named
+from holdfast.drafting.agent_rules.folder_headings import (
+    folder_named,
+    folder_of_part,
+    part_above,
+)
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of, gate_of
 from holdfast.drafting.grammar.circumstances import Circumstance
@@ -219,54 +223,22 @@ def run_rule(clause: Clause) -> list[Draft]:
     return []
 
 
-_PART_HEADING = re.compile(
-    r"\W*(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|website|web app|desktop"
-    r"|docs|documentation|dashboard)\b(?! (?:and|or|&)\b)",
-    re.I,
-)
-
-
 def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
     """Some rules of a statement about a part of the repository, which its label or a heading names:
     those after any change are for changes of its files; [] if these are not known, and for rules
     that come before an event such as a commit, which may be of another part.
     """
-    headings = statement.under[1:][-2:]
-    part = statement.label if PART.fullmatch(statement.label) else ""
-    part = part or next(filter(_names_part, headings), "")
+    part = statement.label if PART.fullmatch(statement.label) else part_above(statement)
     if not rules or not part:
         return rules
     if rules[0].measure.name == "runs_before":
         return []
-    if rules[0].measure.arguments.get("changed") != "*":
+    changed = rules[0].measure.arguments.get("changed")
+    if changed != "*" and not (isinstance(changed, list) and changed[0] == "*"):
         return rules
-    folder = folder_named(part) or folder_of_part(part, statement.document)
+    folder = folder_named(part, statement.document) or folder_of_part(part, statement.document)
     files = [f"{folder}/*"] if folder else files_of_language(part)
     return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
-
-
-def folder_of_part(part: str, document: str) -> str | None:
-    """The folder of the part "Backend", such as `backend` or `apps/backend`, if the rules file has
-    paths of only one such folder in backticks.
-    """
-    codes = " ".join(re.findall(r"`[^`\n]+`", document))
-    name = part.split(" ")[0].lower().replace("-", "")
-    for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
-        inside = rf"(?:apps/|packages/|services/){names}"
-        found = re.findall(rf"(?<![\w/.@:-])({inside}(?![\w.-])|{names}(?=/))|`({names})`", codes)
-        paths = {path or alone for path, alone in found}
-        if len(paths) == 1:
-            return paths.pop()
-    return None
-
-
-# what the folder of a part may be called besides
-_OTHER_NAMES = {"frontend": "(?:web|client|ui)", "backend": "(?:api|server)"}
-
-
-def _names_part(heading: str) -> bool:
-    """Whether a heading is about a part of the repository: "Backend", "Tests (`web/tests/`)"."""
-    return bool(_PART_HEADING.match(heading) or folder_named(heading))
 
 
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
