@@ -190,6 +190,11 @@ _REFERS_TO_ISSUE = form(
     r" issues?(?: numbers?| references?| links?)?"
     r"(?: (?:as|with|using|in the form|like|via) `(?:(?:fixes|closes|resolves):? )?#[^`]+`"
     r"(?: or `[^`]+`)*)?",
+) + form(
+    "Link the issue in the PR description",
+    rf"{ADVERBS}(?:link|reference|mention|include)(?: (?:the|its|an?|related|linked|corresponding"
+    r"|relevant|GitHub))* issues?(?: numbers?| references?| links?)? in"
+    rf" (?:(?:the|your|every|each) )?(?:{_BODY}|{_PR})",
 )
 _ISSUE_CODE = form(
     "PR descriptions must include a `Fixes #123` line",

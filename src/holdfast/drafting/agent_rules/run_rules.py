@@ -38,6 +38,7 @@ from holdfast.drafting.grammar.named_files import files_of_language, glob_argume
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     OCCASIONS,
+    AfterChange,
     BeforeEvent,
     Occasion,
     is_anything,
@@ -253,6 +254,9 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
     if instruction.does(["use"]) and instruction.text_of(Relation.WHEN, Relation.IF):
         return []  # "when committing, use `make commit`" is about the commit itself
     commands = _commands_run(instruction)
+    if occasion == END_OF_WORK and "`" not in instruction.object:  # "test Python syntax with `x`"
+        languages = files_of_language(instruction.object) if instruction.does(CHECK) else []
+        occasion = AfterChange(tuple(languages)) if languages else occasion
     if not commands and _runs_block(instruction):
         return require_block(clause.statement.block, occasion)
     return require(commands, occasion, are_run=instruction.does(_RUN_VERBS))
@@ -291,18 +295,48 @@ def _without_purpose(instruction: Instruction) -> Instruction:
 
 
 _ALL_WORK = re.compile(
-    r"(?:(?:all|your|the|any|my) )*(?:work|changes|code|everything|it|them)?", re.I
+    r"(?:(?:all|your|the|any|my|those|these|its) )*"
+    r"(?:work|changes|commits?|code|everything|it|them)?",
+    re.I,
+)
+_PUSH_STEP = re.compile(r"(?P<verb>commit|push)\b ?(?P<object>.*)", re.I)
+_REMOTE = re.compile(
+    r"(?:(?:the|your|configured|current|same) )*`?(?:remote|origin|upstream|GitHub|branch"
+    r"|repository|repo)`?(?: (?:repository|branch))?",
+    re.I,
+)
+_WITH_MESSAGE = re.compile(
+    r"(?:(?:an?|clear|concise|descriptive|meaningful|good|short|proper),? )*(?:commit )?messages?",
+    re.I,
 )
 
 
 def _commits_at_end(instruction: Instruction) -> list[Draft]:
-    """Reads "always commit your work at the end of each turn"."""
+    """Reads "always commit your work at the end of each turn" and "whenever you change files,
+    commit them and push to the remote before ending the task".
+    """
     is_act = instruction.modality is Modality.MUST and instruction.does(("commit", "push"))
-    is_of_all = _ALL_WORK.fullmatch(instruction.object) is not None
-    occasion = occasion_of_instruction(instruction) if is_act and is_of_all else None
-    if occasion != END_OF_WORK or not instruction.has_only(*OCCASIONS):
+    steps = [_PUSH_STEP.fullmatch(text) for text in instruction.texts_of(Relation.THEN)]
+    if not is_act or None in steps:
         return []
-    return [_runs_after(required_pattern(f"git {verb}"), ["*"]) for verb in instruction.verbs]
+    objects = [instruction.object, *(step["object"] for step in steps if step)]
+    if not all(map(_ALL_WORK.fullmatch, objects)):
+        return []
+    if instruction.texts_of(Relation.IN) not in ([], ["it"]):  # "it should commit"
+        return []
+    places = instruction.texts_of(Relation.TO, Relation.ON)
+    ways = instruction.texts_of(Relation.WITH)
+    if not all(map(_REMOTE.fullmatch, places)) or not all(map(_WITH_MESSAGE.fullmatch, ways)):
+        return []
+    if not instruction.has_only(*OCCASIONS, Relation.IN, Relation.THEN, *_TO_REMOTE):
+        return []
+    if occasion_of_instruction(instruction) != END_OF_WORK:
+        return []
+    verbs = [*instruction.verbs, *(step["verb"].lower() for step in steps if step)]
+    return [_runs_after(required_pattern(f"git {verb}"), ["*"]) for verb in dict.fromkeys(verbs)]
+
+
+_TO_REMOTE = (Relation.TO, Relation.ON, Relation.WITH)
 
 
 _ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)

@@ -177,7 +177,7 @@ def _before_events(text: str) -> Occasion | None:
 
 
 _OF_WORK = re.compile(r"(?:an?|the|each|every|your) (?:task|session|turn)")  # "after each task"
-_CHANGES_ALONE = re.compile(r"(?:(?:making|your) )+(?:changes|edits)", re.I)
+_CHANGES_ALONE = re.compile(r"(?:(?:making|your) )*(?:changes|edits)", re.I)
 
 
 def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
