@@ -263,6 +263,8 @@ _UNTYPED_PARAMETER = (
 _UNTYPED_RESULT = r"\bfunction\s+\w+\s*(?:<[^<>()]*>)?\([^()]*\)\s*\{"
 
 
+# what only a rules file about Python has, if it names no language
+_OF_PYTHON = re.compile(r"\w\.py\b|\b(?:pytest|mypy|pyproject|pip install)\b")
 _VERSION_FIRST = re.compile(r"^Python \d[\d.+]*(?: or (?:later|newer|above))?, | \([^()]*\)$")
 
 
@@ -275,6 +277,8 @@ def type_hint_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or not (asks_for_hints or asks_for_results):
         return []
     languages = files_of_language(clause.context) or files_of_language(clause.statement.document)
+    if asks_for_hints and not languages and _OF_PYTHON.search(clause.statement.document):
+        languages = list(PYTHON)
     if asks_for_hints and set(PYTHON) <= set(languages):
         private = "_|" if re.search(r"\bpublic\b", clause.text, re.I) else ""
         return [code_draft(_UNTYPED_PARAMETER.format(private=private), PYTHON)]
