@@ -51,7 +51,7 @@ _ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.
 _MAX_ABBREVIATION_CHARACTERS = 12  # with a few characters before it, to tell a word apart
 # "**Commits:** ..." and "Commits: ..."
 _LABEL = re.compile(r"^(?:\*\*|__)([^*_`]{1,60}?)(?::(?:\*\*|__)|(?:\*\*|__)\s*[:—–-])\s*(?=\S)")
-_PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&-]+){0,3}):\s+(?=\S)")
+_PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&+-]+){0,3}):\s+(?=\S)")
 # a code span, which is kept as it is, or a link, whose text is kept
 _LINK = re.compile(r"(`[^`]*`)|!?\[((?:`[^`]*`|[^\]`])*)\]\([^()`]*\)")
 

@@ -59,6 +59,7 @@ from holdfast.drafting.agent_rules.import_rules import (
     import_place_rule,
     import_rule,
 )
+from holdfast.drafting.agent_rules.kept_text_rules import kept_text_rule
 from holdfast.drafting.agent_rules.naming_rules import (
     environment_name_rule,
     file_name_rule,
@@ -156,6 +157,7 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     language_rule,
     generic_file_rule,
     together_rule,
+    kept_text_rule,
     header_rule,
 )
 RUN_READERS: tuple[ClauseReader, ...] = (run_rule, labelled_command_rule, checklist_rule, step_rule)

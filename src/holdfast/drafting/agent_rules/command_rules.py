@@ -423,7 +423,10 @@ _ONLY_MANAGER = forms(
         ),
     }
 )
-_MANAGER_LABEL = form("Package manager", r"(?:the )?(?:package|dependency) manage(?:r|ment)")
+_MANAGER_LABEL = form(
+    "Package manager and runner",
+    r"(?:the )?(?:package|dependency) manage(?:r|ment)(?: (?:and|&|\+|/) (?:task |script )?\w+)?",
+)
 _MANAGER_ALONE = form(
     "pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: workspaces)?(?: (?:only|exclusively))?"
 )

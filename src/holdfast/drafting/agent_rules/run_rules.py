@@ -206,6 +206,8 @@ def run_rule(clause: Clause) -> list[Draft]:
         plain = f"{clause.text[: part.start()]}{part['work']}{clause.text[part.end() :]}"
         labelled = replace(clause.statement, label=part["part"])
         return run_rule(replace(clause, text=plain, statement=labelled))
+    if rules := _required_to_follow(clause):
+        return of_part(rules, clause.statement)
     label = clause.statement.label
     for text in (clause.text, f"{label}: {clause.text}" if label else ""):
         instruction = instruction_of(text)
@@ -242,9 +244,26 @@ def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
     return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
 
 
+_FOLLOWED_BY = re.compile(
+    r"(?:any|every|each|all) (?P<change>(?:edits?|changes?|modifications?) (?:to|in|under|of) .+?)"
+    r" (?:must|should|needs? to|has to|have to) (?:always )?be followed by"
+    rf" (?:(?:running|a run of) )?(?P<codes>{CODES})(?: and [^`].*)?",
+    re.I,
+)
+
+
+def _required_to_follow(clause: Clause) -> list[Draft]:
+    """Reads "any change to `src/api/` must be followed by `make gen`"."""
+    match = _FOLLOWED_BY.fullmatch(clause.text)
+    occasion = occasion_of(Circumstance(Relation.AFTER, match["change"])) if match else None
+    if match is None or occasion is None:
+        return []
+    return require(listed_commands(match["codes"]), occasion)
+
+
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
     """Reads "run `make test` before committing"."""
-    occasion = occasion_of_instruction(instruction)
+    occasion = _change_of_language(instruction) or occasion_of_instruction(instruction)
     if occasion is None and clause.begins_statement:
         occasion = _occasion_of_next_step(instruction) or _occasion_without_words(
             instruction, clause
@@ -254,12 +273,23 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
     if instruction.does(["use"]) and instruction.text_of(Relation.WHEN, Relation.IF):
         return []  # "when committing, use `make commit`" is about the commit itself
     commands = _commands_run(instruction)
-    if occasion == END_OF_WORK and "`" not in instruction.object:  # "test Python syntax with `x`"
-        languages = files_of_language(instruction.object) if instruction.does(CHECK) else []
-        occasion = AfterChange(tuple(languages)) if languages else occasion
     if not commands and _runs_block(instruction):
         return require_block(clause.statement.block, occasion)
     return require(commands, occasion, are_run=instruction.does(_RUN_VERBS))
+
+
+_CHANGES = re.compile(r"(?:(?:making|your|any|all|code) )*(?:changes?|edits)", re.I)
+
+
+def _change_of_language(instruction: Instruction) -> Occasion | None:
+    """The occasion of "test Python syntax with `a` after changes": those of files of Python."""
+    texts = [text for relation, text in instruction.circumstances if relation in OCCASIONS]
+    is_check = instruction.does(CHECK) and "`" not in instruction.object
+    if not is_check or len(texts) != 1 or not _CHANGES.fullmatch(texts[0]):
+        return None
+    is_after = instruction.text_of(Relation.AFTER) is not None
+    languages = files_of_language(instruction.object) if is_after else []
+    return AfterChange(tuple(languages)) if languages else None
 
 
 def _required_by_prohibition(instruction: Instruction) -> list[Draft]:

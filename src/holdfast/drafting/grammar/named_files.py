@@ -236,7 +236,8 @@ _ANY_CODE = re.compile(
     re.I,
 )
 _ANY_CHANGE = re.compile(
-    r"(?:(?:any|the|your|all|every|each|a|file|making|significant|single|set of|series of|of) )*"
+    r"(?:(?:any|the|your|all|every|each|a|file|making|significant|substantive|substantial|single"
+    r"|set of|series of|of) )*"
     r"(?:changes?|files?|edits?|modifications?)"
     r"(?: in (?:this|the) (?:workspace|repo|repository|project|codebase))?",
     re.I,
