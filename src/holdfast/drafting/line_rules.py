@@ -28,7 +28,7 @@ from holdfast.drafting.agent_rules.checklist_rules import block_below_heading, h
 from holdfast.drafting.agent_rules.command_rules import permit_wrapped
 from holdfast.drafting.agent_rules.commit_form_rules import commit_shape_below
 from holdfast.drafting.agent_rules.file_rules import protected_file_rule
-from holdfast.drafting.agent_rules.folder_headings import narrow_to_folder
+from holdfast.drafting.agent_rules.folder_headings import narrow_to_part
 from holdfast.drafting.agent_rules.git_rules import branches_below
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
@@ -79,6 +79,8 @@ from holdfast.drafting.statement_limits import (
 # "Only push when the user says so", after a sentence that says the same
 _ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
 
+_MAX_CHARACTERS = 1_500  # a longer sentence is no rule, and the readers would take long over it
+
 
 def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted:
     """The rules that a statement states, or the reason why it is not a rule.
@@ -96,6 +98,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         statement = as_order(statement)
     if statement.element is not Element.SENTENCE:
         return Undrafted(statement.element.value)
+    if len(statement.text) > _MAX_CHARACTERS:
+        return why_unread(statement)
     if is_example(statement):
         return Undrafted("an example")
     if is_not_in_force(statement) or (is_for_others(statement) and not of_bot):
@@ -129,8 +133,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         if rules := _read_by(reader, clauses, statement):
             if isinstance(rules, Undrafted):
                 return rules
-            narrowed = [narrow_to_folder(rule, statement) for rule in rules]
-            return permit_wrapped(narrowed, statement) or NO_MEASURE
+            narrowed = [narrow_to_part(rule, statement) for rule in rules]
+            return permit_wrapped(filter(None, narrowed), statement) or NO_MEASURE
     if of_bot and is_of_an_occasion(statement):
         return ON_OCCASION
     if rules := [] if of_bot else _lifted_by_request(statement):

@@ -51,7 +51,7 @@ _ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.
 _MAX_ABBREVIATION_CHARACTERS = 12  # with a few characters before it, to tell a word apart
 # "**Commits:** ..." and "Commits: ..."
 _LABEL = re.compile(r"^(?:\*\*|__)([^*_`]{1,60}?)(?::(?:\*\*|__)|(?:\*\*|__)\s*[:—–-])\s*(?=\S)")
-_PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&-]+){0,3}):\s+(?=\S)")
+_PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&+-]+){0,3}):\s+(?=\S)")
 # a code span, which is kept as it is, or a link, whose text is kept
 _LINK = re.compile(r"(`[^`]*`)|!?\[((?:`[^`]*`|[^\]`])*)\]\([^()`]*\)")
 
@@ -180,6 +180,7 @@ def read_statements(text: str) -> list[Statement]:
             _forbidden_cells(block, columns, under)
             or _commands_of_row(block, columns, under)
             or _case_of_row(block, columns, under)
+            or _labelled_row(block, columns, under)
         )
         earlier, later = _items_around(blocks, number) if block.is_item else ((), ())
         statements += (
@@ -275,6 +276,43 @@ def _case_of_row(block: _Block, columns: Sequence[str], under: tuple[str, ...]) 
     if len(names) != 1 or len(cases) != 1 or not _CASE_CELL.fullmatch(cases[0]):
         return []
     return [Statement(block.lines[0].number, cases[0], label=names[0], under=under)]
+
+
+# the headers of a table with two columns whose rows are labelled sentences
+_SUBJECT_COLUMN = re.compile(
+    r"\W*(?:areas?|aspects?|topics?|items?|categor(?:y|ies)|settings?|concerns?|subjects?|contexts?"
+    r"|scopes?|what|things?|tools?|elements?|types?|rules?)?\W*",
+    re.I,
+)
+_SAYS_COLUMN = re.compile(
+    r"\W*(?:(?:our|required) )?(?:values?|choices?|conventions?|rules?|standards?"
+    r"|technolog(?:y|ies)|tools?|languages?|requirements?|styles?|formats?|settings?|details?|decisions?"
+    r"|polic(?:y|ies)|guidelines?|descriptions?)\W*",
+    re.I,
+)
+_SUBJECT_OF_ROW = re.compile(
+    r"(?:the )?(?:package manager|commits?|commit (?:messages?|style|format)|communication"
+    r"|conversation|repl(?:y|ies)|responses?|indent(?:ation)?|line (?:length|width)"
+    r"|branch(?:es| names?| naming)|(?:file|folder|directory) (?:names?|naming)|files|folders"
+    r"|director(?:y|ies)|(?:environment|env) variables|PRs?|pull requests?|PR titles?"
+    r"|imports|exports)(?: with (?:the )?users?)?",
+    re.I,
+)
+
+
+def _labelled_row(block: _Block, columns: Sequence[str], under: tuple[str, ...]) -> list[Statement]:
+    """The rule of a row such as "Package manager | pnpm only", as of "Package manager: pnpm only",
+    if rules are often stated about its subject.
+    """
+    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
+    if len(cells) != 2 or len(columns) != 2 or cells == columns:
+        return []
+    subject, says = map(_without_marks, columns)
+    if not _SUBJECT_COLUMN.fullmatch(subject) or not _SAYS_COLUMN.fullmatch(says):
+        return []
+    if not _SUBJECT_OF_ROW.fullmatch(cells[0]) or not cells[1]:
+        return []
+    return [Statement(block.lines[0].number, cells[1], label=cells[0], under=under)]
 
 
 _CODES = re.compile(r"`[^`]+`(?:(?:,? and |, | \+ )`[^`]+`)*")

@@ -56,8 +56,14 @@ from holdfast.drafting.agent_rules.git_rules import (
     push_rule,
 )
 from holdfast.drafting.agent_rules.header_rules import header_rule
-from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
+from holdfast.drafting.agent_rules.import_rules import (
+    import_ending_rule,
+    import_place_rule,
+    import_rule,
+)
+from holdfast.drafting.agent_rules.kept_text_rules import kept_text_rule
 from holdfast.drafting.agent_rules.naming_rules import (
+    environment_name_rule,
     file_name_rule,
     folder_name_rule,
     generic_file_rule,
@@ -77,6 +83,7 @@ from holdfast.drafting.agent_rules.style_rules import (
     component_rule,
     indentation_rule,
     line_length_rule,
+    quotes_rule,
     style_list_rule,
     type_hint_rule,
 )
@@ -142,17 +149,21 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     code_rule,
     import_rule,
     import_place_rule,
+    import_ending_rule,
     line_length_rule,
     indentation_rule,
+    quotes_rule,
     type_hint_rule,
     naming_rule,
     file_name_rule,
     folder_name_rule,
     interface_prefix_rule,
+    environment_name_rule,
     language_rule,
     generic_file_rule,
     new_file_rule,
     together_rule,
+    kept_text_rule,
     header_rule,
 )
 RUN_READERS: tuple[ClauseReader, ...] = (run_rule, labelled_command_rule, checklist_rule, step_rule)

@@ -10,12 +10,12 @@ code block.
 
 import re
 
+from holdfast.drafting.agent_rules.folder_headings import folder_of_part
 from holdfast.drafting.agent_rules.run_rules import (
     CONDITIONS,
     NOT_A_CHECK,
     REPORTS_OR_ENDS,
     STATES,
-    folder_of_part,
     listed_commands,
     of_part,
     offers_another,
@@ -218,12 +218,27 @@ def block_below_heading(statement: Statement) -> list[Draft]:
 
 
 def block_below_sentence(clause: Clause) -> list[Draft]:
-    """Reads a code block below the sentence "Before committing:"."""
+    """Reads a code block below the sentence "Before committing:", or below "Run from the root:"
+    under such a heading.
+    """
     statement = clause.statement
     stands_alone = statement.text.endswith(":") and not statement.label and not statement.opening
-    return of_part(block_below_heading(statement), statement) if stands_alone else []
+    if not stands_alone or not statement.block:
+        return []
+    if rules := block_below_heading(statement):
+        return of_part(rules, statement)
+    occasion = _occasion_above(statement) if _RUN_BLOCK.fullmatch(statement.text) else None
+    if occasion is None or any(map(NOT_A_CHECK.search, statement.block)):
+        return []
+    return of_part(require_block(statement.block, occasion), statement)
 
 
+_RUN_BLOCK = re.compile(
+    r"(?:always |please )?(?:run|execute)(?: all)?(?: of)?(?: (?:these|the following|them))?"
+    r"(?: (?:commands|checks|steps))?(?: (?:from|at|in) (?:the )?(?:(?:repo|repository|project"
+    r"|workspace|monorepo) )?root)?(?: in (?:this )?order)?:",
+    re.I,
+)
 _CHECKLIST = re.compile(
     r"[\W\d]*(?:required |mandatory )?(?:pre-?(?P<event>commit|push|PR|pull request|submission)s?"
     r"|(?P<request>PR|pull request)s?)(?: "
@@ -265,7 +280,7 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
     if checklist := _CHECKLIST.fullmatch(heading):
         event = checklist["event"] or checklist["request"]
         return occasion_of(Circumstance(Relation.BEFORE, event))
-    plain = _MARKS.sub("", heading)
+    plain = _MARKS.sub("", heading).replace(" / ", "/")  # "before PR / push"
     if _WHEN_DONE.fullmatch(plain):
         return END_OF_WORK
     if instruction := instruction_of(plain):

@@ -69,8 +69,9 @@ _SET_PHRASES = (
             r"(?: (?:with|and) hooks)? (?:only|exclusively)"
             r"|(?:only|exclusively) (?:use |write )?(?:React )?functional components"
             r"(?: (?:with|and) hooks)?"
-            r"|(?:all |new )*components (?:must|should) (?:always )?(?:be functional"
-            r"(?: components)?|use functional components)(?: (?:with|and) hooks)?",
+            r"|(?:all |new |React )*components (?:must |should |are )(?:always )?"
+            r"(?:(?:be )?function(?:al)?(?: components)?|use functional components)"
+            r"(?: (?:with|and) hooks)?",
         ),
         "class components",
     ),

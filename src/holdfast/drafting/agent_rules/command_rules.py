@@ -459,7 +459,10 @@ def tool_rule(clause: Clause) -> list[Draft]:
 # --- The package manager
 
 _MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)(?:@\d[\w.]*| v?\d[\w.+]*)?`?"
-_PACKAGES = r"(?:\w+ )?(?:package|dependency) (?:manager|management|installs?)"
+_PACKAGES = (
+    r"(?:\w+ )?(?:(?:package|dependency) (?:manager|management|installs?|installation|operations?"
+    r"|tasks)|runtime and package manager|package manager and (?:\w+ )?runtime)"
+)
 _ONLY_MANAGER = forms(
     {
         "Always use pnpm for all package management": (
@@ -472,6 +475,13 @@ _ONLY_MANAGER = forms(
             r"(?:this|the|our) (?:project|repo|repository|monorepo|codebase|workspace)"
             rf" uses {_MANAGER}"
             rf"(?: (?:as|for) (?:the |your |our |its |all )*{_PACKAGES})?"
+        ),
+        "We use pnpm as the package manager": (
+            rf"we (?:always |only )?use {_MANAGER} (?:as|for) (?:the |our |all )*{_PACKAGES}"
+        ),
+        "pnpm is the package manager": (
+            rf"{_MANAGER} is (?:the|our|this (?:project|repo|repository|workspace)['’]s)"
+            rf" (?:only |required |chosen )?{_PACKAGES}(?: (?:here|for this (?:project|repo)))?"
         ),
         "All packages use uv as the package manager": (
             rf"(?:all )?(?:packages|projects|apps|workspaces) use {_MANAGER}"
@@ -515,7 +525,10 @@ _ONLY_MANAGER = forms(
         ),
     }
 )
-_MANAGER_LABEL = form("Package manager", r"(?:the )?(?:package|dependency) manage(?:r|ment)")
+_MANAGER_LABEL = form(
+    "Package manager and runner",
+    r"(?:the )?(?:package|dependency) manage(?:r|ment)(?: (?:and|&|\+|/) (?:task |script )?\w+)?",
+)
 _MANAGER_ALONE = form(
     "pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: workspaces)?(?: (?:only|exclusively))?"
 )
@@ -535,7 +548,8 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
         return _forbid_others(clause.statement.label.split()[-1])
     if _IT.match(clause.text) and _follows_a_folder(clause.statement):
         return []
-    is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
+    above = (clause.statement.label, *clause.statement.under[-1:])
+    is_labelled = any(whole_match(_MANAGER_LABEL, name) for name in above)
     ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
     texts = [_REMARK.sub("", clause.text)]
     if clause.begins_statement:  # "Node 22; package manager: pnpm"

@@ -188,8 +188,9 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
             r"(?:reference|include|mention|contain) (?:an? |the |its )*"
             r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?"
             rf"|(?:every|each) commits? references an (?:issue|ticket)"
-            rf"|{ADVERBS}reference (?:the|an) (?:issue|ticket)(?: numbers?)? in"
-            rf" (?:the|every|each|all) {MESSAGES}",
+            rf"|{ADVERBS}(?:reference|include|mention|put) (?:the |an? |its |related |relevant )*"
+            r"(?:issue|ticket)s?(?: (?:numbers?|ids?|references?|keys?))? in"
+            rf" (?:(?:the|every|each|all|your) )*{MESSAGES}",
         ),
         r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
     ),

@@ -18,10 +18,10 @@ from holdfast.drafting.agent_rules.code_places import (
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
-from holdfast.drafting.grammar.forms import CODES, form, literal, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, forms, literal, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.named_files import SCRIPT
+from holdfast.drafting.grammar.named_files import SCRIPT, path_glob
 
 # --- Libraries and modules
 
@@ -291,6 +291,42 @@ def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
     """Whether "no requests" may be about requests to servers rather than the library."""
     is_bare = objects.lower() == "requests" and "import" not in instruction.verbs
     return is_bare and instruction.modality is Modality.NEVER
+
+
+# --- The ending of what is imported
+
+_ENDING = r"`?(?P<ending>\.(?:js|ts|mjs))`?(?: file)? ?(?:extensions?|endings?|suffix(?:es)?)?"
+_PATHS = r"imports?(?: paths?| statements?| specifiers?)?"
+_RELATIVE = r"(?:(?:all|every|each|local|relative|internal|TypeScript|TS|ES|ESM|the) )*"
+_IN_FOLDER = r"(?: (?:in|under|inside) (?P<folder>`[^`]+/?`))?"
+_WITH_ENDING = forms(
+    {
+        "All local imports in `api/` must use `.js` extensions": (
+            rf"{_RELATIVE}{_PATHS}{_IN_FOLDER} (?:(?:must|should|need to|have to|always) )*"
+            r"(?:use|include|have|carry|contain|end (?:with|in)|need|require)s?"
+            rf" (?:an? |the |explicit )*{_ENDING}"
+        ),
+        "Use `.js` extensions in relative imports": (
+            r"(?:always )?(?:use|include|add|write|keep) (?:an? |the |explicit )*"
+            rf"{_ENDING} (?:in|on|for|to) {_RELATIVE}{_PATHS}{_IN_FOLDER}"
+        ),
+    }
+)
+_OTHER_ENDINGS = r"\.(?:json|css|scss|sass|less|svg|png|jpe?g|vue|svelte|wasm|node|mdx?|html?|txt)"
+
+
+def import_ending_rule(clause: Clause) -> list[Draft]:
+    """Reads "relative imports must use the `.js` extension"."""
+    match = None if clause.is_prohibited else whole_match(_WITH_ENDING, clause.text)
+    if match is None or not re.search("extension|ending|suffix|end (?:with|in)", match[0], re.I):
+        return []
+    folder = match["folder"] and path_glob(match["folder"].strip("`").rstrip("/") + "/")
+    if match["folder"] and folder is None:
+        return []
+    known = one_of(literal(match["ending"]), _OTHER_ENDINGS)
+    pattern = rf"{_IMPORTS}\s*{_QUOTES}\.{{1,2}}/(?![^\"'\n]*{known}[\"'?])[^\"'\n]*{_QUOTES}"
+    places = Places((f"{folder}.{{ts,tsx,mts,js,jsx,mjs}}",) if folder else ())
+    return forbid_code([CodeToken(pattern, SCRIPT)], places, clause.statement)
 
 
 # --- The place of imports

@@ -206,6 +206,10 @@ _FILE_NAMES = (
 )
 _FILES_IN_CASE = forms(
     {
+        "Name files in kebab-case": (
+            rf"{ADVERBS}name (?:all |new )*(?P<of>(?:[\w.#+]+ )??)files"
+            rf" (?:in|using|with) {_FILE_CASE}"
+        ),
         "Use kebab-case for all file names": (
             rf"(?:always )?(?:use )?{_FILE_CASE} (?:for|in) (?:all |every |new )*{_FILE_NAMES}"
         ),
@@ -284,9 +288,12 @@ def _no_file_written(path: str) -> Draft:
 
 # --- The language of files
 
+_APPLICATION = r"(?P<application>(?:application|app|production) )"
+_COMPONENTS = r"(?P<components>(?:(?:UI|React) )*components?)"
 _CODE_WORDS = (
-    r"(?:(?:all|any|every|the|our|new|application|app|source|production|project"
-    r"|React) )*(?:code|logic|files?|components?|modules?|everything)"
+    r"(?:(?:all|any|every|the|our|new|source|project) )*"
+    rf"(?:{_APPLICATION}?(?:code|files?)|(?P<logic>logic)|everything"
+    rf"|{_COMPONENTS})"
 )
 _IN_TYPESCRIPT = forms(
     {
@@ -321,8 +328,17 @@ def language_rule(clause: Clause) -> list[Draft]:
     match = whole_match(_IN_TYPESCRIPT, clause.text)
     if match is None:
         return []
+    parts = match.groupdict()
+    if parts.get("components"):  # other files may be JavaScript
+        return [_no_file_written(r"(?:^|/)(?:components/(?:[^/]+/)*[^/.]+\.js|[^/]+\.jsx)$")]
     folder = _IN_FOLDER.search(clause.statement.text)
-    inside = rf"(?:^|/){literal(folder['folder'])}(?:[^/]+/)*" if folder else "(?:^|/)"
+    inside = "(?:^|/)"
+    if folder:
+        inside = rf"(?:^|/){literal(folder['folder'])}(?:[^/]+/)*"
+    elif parts.get("logic"):
+        return []
+    elif parts.get("application"):
+        inside = r"(?:^|/)(?:src|app|lib)/(?:[^/]+/)*"
     return [_no_file_written(rf"{inside}(?!(?:[Gg]ulp|[Gg]runt)file)[^/.]+\.jsx?$")]
 
 
@@ -413,6 +429,38 @@ def interface_prefix_rule(clause: Clause) -> list[Draft]:
         return []
     files = files_of_language(clause.context) or ["*", DOCUMENTS]
     return [code_draft(rf"{_LEADS}interface\s+{wrong}{_DECLARED}", files)]
+
+
+# --- The names of environment variables
+
+_ENVIRONMENT = r"(?:all |new |every )*(?:environment|env) (?:variables?|vars?)(?: names?)?"
+_UPPER = r"`?(?:UPPER[_ -]?SNAKE[_ -]?CASE|SCREAMING[_ ]SNAKE[_ ]CASE|UPPER[_ -]?CASE)`?"
+_ENVIRONMENT_IN_UPPER_CASE = forms(
+    {
+        "Use UPPERCASE for environment variables": (
+            rf"{ADVERBS}(?:use |write )?{_UPPER} for {_ENVIRONMENT}"
+        ),
+        "Environment variables: UPPER_SNAKE_CASE": (
+            rf"{_ENVIRONMENT}(?::| (?:must|should) (?:be|use)| are| use)(?: in)? {_UPPER}"
+        ),
+    }
+)
+# the names that npm and proxies give to variables are in lower case
+_LOWER_CASE_VARIABLE = (
+    r"\b(?:process\.env\.(?!npm_|(?:https?|no)_proxy\b)\w*[a-z]"
+    r"|(?:os\.environ(?:\.get)?|os\.getenv|os\.Getenv|process\.env|env::var)[(\[]\s*"
+    r"[\"'](?!npm_|(?:https?|no)_proxy\b)\w*[a-z])"
+)
+
+
+def environment_name_rule(clause: Clause) -> list[Draft]:
+    """Reads "use UPPERCASE for environment variables"."""
+    label = clause.statement.label
+    texts = (clause.text, f"{label}: {clause.text}")
+    matches = any(whole_match(_ENVIRONMENT_IN_UPPER_CASE, text) for text in texts)
+    if clause.is_prohibited or not matches:
+        return []
+    return [code_draft(_LOWER_CASE_VARIABLE, ["*", DOCUMENTS])]
 
 
 # --- The names of folders, and of the files of components

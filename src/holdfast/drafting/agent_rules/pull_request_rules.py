@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from holdfast.drafting.agent_rules.commit_form_rules import shape_pattern
 from holdfast.drafting.agent_rules.commit_rules import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.forms import (
     ADVERBS,
     CODE,
@@ -190,6 +190,11 @@ _REFERS_TO_ISSUE = form(
     r" issues?(?: numbers?| references?| links?)?"
     r"(?: (?:as|with|using|in the form|like|via) `(?:(?:fixes|closes|resolves):? )?#[^`]+`"
     r"(?: or `[^`]+`)*)?",
+) + form(
+    "Link the issue in the PR description",
+    rf"{ADVERBS}(?:link|reference|mention|include)(?: (?:the|its|an?|related|linked|corresponding"
+    r"|relevant|GitHub))* issues?(?: numbers?| references?| links?)? in"
+    rf" (?:(?:the|your|every|each) )?(?:{_BODY}|{_PR})",
 )
 _ISSUE_CODE = form(
     "PR descriptions must include a `Fixes #123` line",
@@ -201,6 +206,11 @@ _SECTIONS = re.compile(
     rf"(?i:{_BODY} {_MUST}(?:include|have|contain|use)s? (?:the |these |following |an? )*"
     rf"(?:(?:sections?|headings?):? )?)(?P<names>{_NAME_OF_SECTION}"
     rf"(?:(?:, and |,? and |, ){_NAME_OF_SECTION})*)(?P<noun> (?:sections?|headings?))?"
+)
+# after a sentence about descriptions of pull requests
+_USE_SECTIONS = re.compile(
+    r"(?i:(?:always )?use (?:the |these |following )*sections?:? )"
+    r"(?P<names>`[A-Z][^`]{2,60}`(?:(?:, and |,? and |, )`[A-Z][^`]{2,60}`)*)"
 )
 _NO_HEADINGS = re.compile(
     r"no (?:markdown )?(?:headlines|headings|headers|section headings)"
@@ -235,6 +245,9 @@ def _asked_of_body(clause: Clause) -> list[Draft]:
         return _require(body=rf"(?i)\b{match['word']}:? (?:\S+/\S+)?(?:#|https?://\S+/)\d")
     if _NO_HEADINGS.fullmatch(clause.text) and _is_of_descriptions(clause):
         return _require(body=r"(?m)\A(?!(?:.*\n)*#{1,6} )")
+    used = _USE_SECTIONS.fullmatch(clause.text)
+    if used and _is_of_descriptions(clause):
+        return _sections(codes_in(used["names"]))
     match = _SECTIONS.fullmatch(clause.text)
     if match is None or not (match["noun"] or re.search(r"\bsections?\b", match[0])):
         return []

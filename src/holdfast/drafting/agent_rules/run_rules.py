@@ -13,7 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from holdfast.drafting.agent_rules.folder_headings import folder_named
+from holdfast.drafting.agent_rules.folder_headings import (
+    folder_named,
+    folder_of_part,
+    part_above,
+)
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of, gate_of
 from holdfast.drafting.grammar.circumstances import Circumstance
@@ -34,6 +38,7 @@ from holdfast.drafting.grammar.named_files import files_of_language, glob_argume
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     OCCASIONS,
+    AfterChange,
     BeforeEvent,
     Occasion,
     is_anything,
@@ -201,6 +206,8 @@ def run_rule(clause: Clause) -> list[Draft]:
         plain = f"{clause.text[: part.start()]}{part['work']}{clause.text[part.end() :]}"
         labelled = replace(clause.statement, label=part["part"])
         return run_rule(replace(clause, text=plain, statement=labelled))
+    if rules := _required_to_follow(clause):
+        return of_part(rules, clause.statement)
     label = clause.statement.label
     for text in (clause.text, f"{label}: {clause.text}" if label else ""):
         instruction = instruction_of(text)
@@ -219,59 +226,44 @@ def run_rule(clause: Clause) -> list[Draft]:
     return []
 
 
-_PART_HEADING = re.compile(
-    r"\W*(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|website|web app|desktop"
-    r"|docs|documentation|dashboard)\b(?! (?:and|or|&)\b)",
-    re.I,
-)
-
-
 def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
     """Some rules of a statement about a part of the repository, which its label or a heading names:
     those after any change are for changes of its files; [] if these are not known, and for rules
     that come before an event such as a commit, which may be of another part.
     """
-    headings = statement.under[1:][-2:]
-    part = statement.label if PART.fullmatch(statement.label) else ""
-    part = part or next(filter(_names_part, headings), "")
+    part = statement.label if PART.fullmatch(statement.label) else part_above(statement)
     if not rules or not part:
         return rules
     if rules[0].measure.name == "runs_before":
         return []
-    if rules[0].measure.arguments.get("changed") != "*":
+    changed = rules[0].measure.arguments.get("changed")
+    if changed != "*" and not (isinstance(changed, list) and changed[0] == "*"):
         return rules
-    folder = folder_named(part) or folder_of_part(part, statement.document)
+    folder = folder_named(part, statement.document) or folder_of_part(part, statement.document)
     files = [f"{folder}/*"] if folder else files_of_language(part)
     return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
 
 
-def folder_of_part(part: str, document: str) -> str | None:
-    """The folder of the part "Backend", such as `backend` or `apps/backend`, if the rules file has
-    paths of only one such folder in backticks.
-    """
-    codes = " ".join(re.findall(r"`[^`\n]+`", document))
-    name = part.split(" ")[0].lower().replace("-", "")
-    for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
-        inside = rf"(?:apps/|packages/|services/){names}"
-        found = re.findall(rf"(?<![\w/.@:-])({inside}(?![\w.-])|{names}(?=/))|`({names})`", codes)
-        paths = {path or alone for path, alone in found}
-        if len(paths) == 1:
-            return paths.pop()
-    return None
+_FOLLOWED_BY = re.compile(
+    r"(?:any|every|each|all) (?P<change>(?:edits?|changes?|modifications?) (?:to|in|under|of) .+?)"
+    r" (?:must|should|needs? to|has to|have to) (?:always )?be followed by"
+    rf" (?:(?:running|a run of) )?(?P<codes>{CODES})(?: and [^`].*)?",
+    re.I,
+)
 
 
-# what the folder of a part may be called besides
-_OTHER_NAMES = {"frontend": "(?:web|client|ui)", "backend": "(?:api|server)"}
-
-
-def _names_part(heading: str) -> bool:
-    """Whether a heading is about a part of the repository: "Backend", "Tests (`web/tests/`)"."""
-    return bool(_PART_HEADING.match(heading) or folder_named(heading))
+def _required_to_follow(clause: Clause) -> list[Draft]:
+    """Reads "any change to `src/api/` must be followed by `make gen`"."""
+    match = _FOLLOWED_BY.fullmatch(clause.text)
+    occasion = occasion_of(Circumstance(Relation.AFTER, match["change"])) if match else None
+    if match is None or occasion is None:
+        return []
+    return require(listed_commands(match["codes"]), occasion)
 
 
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
     """Reads "run `make test` before committing"."""
-    occasion = occasion_of_instruction(instruction)
+    occasion = _change_of_language(instruction) or occasion_of_instruction(instruction)
     if occasion is None and clause.begins_statement:
         occasion = _occasion_of_next_step(instruction) or _occasion_without_words(
             instruction, clause
@@ -284,6 +276,20 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
     if not commands and _runs_block(instruction):
         return require_block(clause.statement.block, occasion)
     return require(commands, occasion, are_run=instruction.does(_RUN_VERBS))
+
+
+_CHANGES = re.compile(r"(?:(?:making|your|any|all|code) )*(?:changes?|edits)", re.I)
+
+
+def _change_of_language(instruction: Instruction) -> Occasion | None:
+    """The occasion of "test Python syntax with `a` after changes": those of files of Python."""
+    texts = [text for relation, text in instruction.circumstances if relation in OCCASIONS]
+    is_check = instruction.does(CHECK) and "`" not in instruction.object
+    if not is_check or len(texts) != 1 or not _CHANGES.fullmatch(texts[0]):
+        return None
+    is_after = instruction.text_of(Relation.AFTER) is not None
+    languages = files_of_language(instruction.object) if is_after else []
+    return AfterChange(tuple(languages)) if languages else None
 
 
 def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
@@ -319,18 +325,48 @@ def _without_purpose(instruction: Instruction) -> Instruction:
 
 
 _ALL_WORK = re.compile(
-    r"(?:(?:all|your|the|any|my) )*(?:work|changes|code|everything|it|them)?", re.I
+    r"(?:(?:all|your|the|any|my|those|these|its) )*"
+    r"(?:work|changes|commits?|code|everything|it|them)?",
+    re.I,
+)
+_PUSH_STEP = re.compile(r"(?P<verb>commit|push)\b ?(?P<object>.*)", re.I)
+_REMOTE = re.compile(
+    r"(?:(?:the|your|configured|current|same) )*`?(?:remote|origin|upstream|GitHub|branch"
+    r"|repository|repo)`?(?: (?:repository|branch))?",
+    re.I,
+)
+_WITH_MESSAGE = re.compile(
+    r"(?:(?:an?|clear|concise|descriptive|meaningful|good|short|proper),? )*(?:commit )?messages?",
+    re.I,
 )
 
 
 def _commits_at_end(instruction: Instruction) -> list[Draft]:
-    """Reads "always commit your work at the end of each turn"."""
+    """Reads "always commit your work at the end of each turn" and "whenever you change files,
+    commit them and push to the remote before ending the task".
+    """
     is_act = instruction.modality is Modality.MUST and instruction.does(("commit", "push"))
-    is_of_all = _ALL_WORK.fullmatch(instruction.object) is not None
-    occasion = occasion_of_instruction(instruction) if is_act and is_of_all else None
-    if occasion != END_OF_WORK or not instruction.has_only(*OCCASIONS):
+    steps = [_PUSH_STEP.fullmatch(text) for text in instruction.texts_of(Relation.THEN)]
+    if not is_act or None in steps:
         return []
-    return [_runs_after(required_pattern(f"git {verb}"), ["*"]) for verb in instruction.verbs]
+    objects = [instruction.object, *(step["object"] for step in steps if step)]
+    if not all(map(_ALL_WORK.fullmatch, objects)):
+        return []
+    if instruction.texts_of(Relation.IN) not in ([], ["it"]):  # "it should commit"
+        return []
+    places = instruction.texts_of(Relation.TO, Relation.ON)
+    ways = instruction.texts_of(Relation.WITH)
+    if not all(map(_REMOTE.fullmatch, places)) or not all(map(_WITH_MESSAGE.fullmatch, ways)):
+        return []
+    if not instruction.has_only(*OCCASIONS, Relation.IN, Relation.THEN, *_TO_REMOTE):
+        return []
+    if occasion_of_instruction(instruction) != END_OF_WORK:
+        return []
+    verbs = [*instruction.verbs, *(step["verb"].lower() for step in steps if step)]
+    return [_runs_after(required_pattern(f"git {verb}"), ["*"]) for verb in dict.fromkeys(verbs)]
+
+
+_TO_REMOTE = (Relation.TO, Relation.ON, Relation.WITH)
 
 
 _ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)

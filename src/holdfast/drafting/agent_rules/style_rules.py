@@ -21,7 +21,13 @@ from holdfast.drafting.agent_rules.named_code import is_named_word
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
-from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, TYPED, files_of_language
+from holdfast.drafting.grammar.named_files import (
+    DOCUMENTS,
+    PYTHON,
+    SCRIPT,
+    TYPED,
+    files_of_language,
+)
 
 # --- Functions as `function` or as `const`: "use `function`, not `const`, for components"
 
@@ -169,6 +175,43 @@ def indentation_rule(clause: Clause) -> list[Draft]:
     return [code_draft(token.pattern, files)]
 
 
+# --- Quotes and semicolons of JavaScript, which every import shows
+
+_QUOTES = form(
+    "Use single quotes for strings",
+    r"(?:always )?(?:(?:use|prefer using) )?(?P<kind>single|double) quotes"
+    r"(?: (?:for|around|in) (?:all )?(?:strings?|string literals|imports?|JS|TS"
+    r"|JavaScript|TypeScript)(?: literals)?)?(?:,? (?:not|instead of|rather than) (?:single|double)"
+    r"(?: quotes)?)?",
+)
+_SEMICOLONS = form(
+    "Always use semicolons",
+    r"(?:always )?(?:(?:use|require|include|add) )?semicolons(?: (?:are )?required"
+    r"| at the end of (?:all )?statements)?",
+)
+_QUOTED = {
+    "single": r"^\s*(?:import|export)\b[^'\"`\n]*\"[^\"\n]+\"|\brequire\(\"",
+    "double": r"^\s*(?:import|export)\b[^'\"`\n]*'[^'\n]+'|\brequire\('",
+}
+_IMPORT_WITHOUT_SEMICOLON = r"^\s*import\b[^;\n]*[\"'][ \t]*$"
+
+
+def quotes_rule(clause: Clause) -> list[Draft]:
+    """Reads "use single quotes" and "always use semicolons" of JavaScript and TypeScript."""
+    statement = clause.statement
+    if clause.is_prohibited:
+        return []
+    languages = set(files_of_language(clause.context))
+    languages = languages or set(files_of_language(statement.document))
+    if not languages or not languages <= {*SCRIPT, *TYPED}:
+        return []
+    if match := whole_match(_QUOTES, clause.text):
+        return [code_draft(_QUOTED[match["kind"].lower()], SCRIPT)]
+    if whole_match(_SEMICOLONS, clause.text) and len(clause.text.split()) > 1:
+        return [code_draft(_IMPORT_WITHOUT_SEMICOLON, SCRIPT)]
+    return []
+
+
 # --- Type hints
 
 _FUNCTIONS = (
@@ -220,6 +263,8 @@ _UNTYPED_PARAMETER = (
 _UNTYPED_RESULT = r"\bfunction\s+\w+\s*(?:<[^<>()]*>)?\([^()]*\)\s*\{"
 
 
+# what only a rules file about Python has, if it names no language
+_OF_PYTHON = re.compile(r"\w\.py\b|\b(?:pytest|mypy|pyproject|pip install)\b")
 _VERSION_FIRST = re.compile(r"^Python \d[\d.+]*(?: or (?:later|newer|above))?, | \([^()]*\)$")
 
 
@@ -232,6 +277,8 @@ def type_hint_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or not (asks_for_hints or asks_for_results):
         return []
     languages = files_of_language(clause.context) or files_of_language(clause.statement.document)
+    if asks_for_hints and not languages and _OF_PYTHON.search(clause.statement.document):
+        languages = list(PYTHON)
     if asks_for_hints and set(PYTHON) <= set(languages):
         private = "_|" if re.search(r"\bpublic\b", clause.text, re.I) else ""
         return [code_draft(_UNTYPED_PARAMETER.format(private=private), PYTHON)]
@@ -270,4 +317,4 @@ def _style_rules(part: Clause) -> list[Draft]:
         part = replace(part, text=f"line {part.text}")
     if re.fullmatch(r"no \w+", part.text, re.I) and is_named_word(part.text[3:]):
         return code_rule(part)
-    return indentation_rule(part) or line_length_rule(part)
+    return indentation_rule(part) or line_length_rule(part) or quotes_rule(part)

@@ -77,6 +77,7 @@ _TWO_ORDERS = re.compile(
     r" (?P<second>(?:use|add|include|write|run|keep|never|always) .+)",
     re.I,
 )
+_AND_PREFER = re.compile(r",? and prefer (?!not\b)", re.I)
 _BUT_ALWAYS = re.compile(r",? but (?=always )", re.I)
 _BUT_USE = re.compile(r",? but (?:instead |rather )?(?=(?:use|prefer)\b)", re.I)
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
@@ -171,6 +172,9 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     if (orders := _TWO_ORDERS.fullmatch(masked)) and orders["verb"].lower() in VERBS:
         first, second = (text[slice(*orders.span(part))] for part in ("first", "second"))
         yield second.strip(_MARKS), [first]
+    if preference := _AND_PREFER.search(masked):  # "use `a` for `b`, and prefer `c`"
+        rest = text[preference.start() :]
+        yield text[: preference.start()].strip(_MARKS), [rest]
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
     if _NO_CODE_FIRST.match(masked):
         pattern = _CUTS_OF_LIST

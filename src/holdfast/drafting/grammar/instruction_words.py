@@ -134,6 +134,9 @@ LEADS = frozenset(
         "|instead|and|strictly|strongly|therefore|finally|first|just|simply|next|remember to"
         "|make sure|make sure to|make sure that|make sure you|be sure to|ensure|ensure that"
         "|ensure you|make certain that|it is important to|you are required to|in particular"
+        "|it is essential to|it is crucial to|it is critical to|it is mandatory to"
+        "|it is necessary to|it is required to|it is imperative to|you are expected to"
+        "|please make sure to"
         "|specifically|confirm that|verify that|check that|see to it that|otherwise|afterwards"
     )
 ) | _combine(

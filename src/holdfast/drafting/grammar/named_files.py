@@ -171,6 +171,10 @@ _NOUNS_OF_CHANGE = frozenset(
     "change changes edit edits modification modifications update updates".split()
 )
 _SOMEBODY = frozenset("you we i having are have you've you're".split())
+_AGENT_CHANGES = re.compile(
+    r"(?:an?|the|any) (?:AI )?(?:agent|assistant) (?=(?:changes|edits|updates) )",
+    re.I,
+)
 _FILES_ARE_CHANGED = re.compile(
     r"(?P<files>.+?) (?:(?:is|are|was|were|has been|have been|gets?) )?"
     r"(?:chang(?:e|es|ed)|modified|edited|updated|touched|added|regenerated)",
@@ -194,6 +198,9 @@ def files_changed_in(text: str, *, may_be_passive: bool) -> list[str]:
         may_be_passive: whether the phrase may be a sentence, such as "`src/` is changed".
     """
     text = text.strip(" ,.")
+    if agent := _AGENT_CHANGES.match(text):  # "an agent changes files"
+        text = text[agent.end() :]
+        text = f"{text[: text.index(' ')].removesuffix('s')}{text[text.index(' ') :]}"
     words = text.split()
     while words and words[0].lower() in _SOMEBODY:
         words = words[1:]
@@ -229,8 +236,10 @@ _ANY_CODE = re.compile(
     re.I,
 )
 _ANY_CHANGE = re.compile(
-    r"(?:(?:any|the|your|all|every|each|a|file|making|significant|single|set of|series of|of) )*"
-    r"(?:changes?|files?|edits?|modifications?)",
+    r"(?:(?:any|the|your|all|every|each|a|file|making|significant|substantive|substantial|single"
+    r"|set of|series of|of) )*"
+    r"(?:changes?|files?|edits?|modifications?)"
+    r"(?: in (?:this|the) (?:workspace|repo|repository|project|codebase))?",
     re.I,
 )
 _USUAL_FILES = (

@@ -202,7 +202,7 @@ _WORK = frozenset(
 )
 _ENDING = frozenset("finish complete end conclude finalize finalise close".split())
 _REPORTING = frozenset("mark consider declare call report claim deem hand say".split())
-_DONE = frozenset("done complete completed finished ready off completion success".split())
+_DONE = frozenset("done complete completed finished ready off completion success victory".split())
 _END_NOUNS = frozenset("handoff completion hand-off finishing".split())
 _FUNCTION_WORDS = frozenset(
     """a an any every each the your all this that you we i are is as be been have has having with

@@ -152,6 +152,38 @@ _ORDERS_IN_OWN_LANGUAGE = (
         ),
         "pt",
     ),
+    (
+        form(
+            "Réponds toujours en français",
+            r"(?:toujours )?(?:réponds|répondez|répondre|parle|parlez|communique|écris)"
+            r"(?:-moi| moi)?(?: à l['’]utilisateur)?(?: toujours| uniquement)? en français",
+        ),
+        "fr",
+    ),
+    (
+        form(
+            "Antworte immer auf Deutsch",
+            r"(?:immer )?(?:antworte|antworten|kommuniziere|schreibe?|sprich)(?: mir| dem nutzer)?"
+            r"(?: immer| stets| ausschließlich)? (?:auf|in) deutsch",
+        ),
+        "de",
+    ),
+    (
+        form(
+            "Responde siempre en español",
+            r"(?:siempre )?(?:responde|responder|contesta|habla|comunícate)(?:me)?(?: siempre)?"
+            r"(?: al usuario)?(?: solo)? en español",
+        ),
+        "es",
+    ),
+    (
+        form(
+            "Rispondi sempre in italiano",
+            r"(?:sempre )?(?:rispondi|parla|comunica|scrivi)(?: sempre)?(?: all['’]utente)?"
+            r"(?: solo)? in italiano",
+        ),
+        "it",
+    ),
 )
 
 

@@ -173,6 +173,13 @@ _LANGUAGE_LABEL = re.compile(
     r"(?: with (?:the )?users?)?",
     re.I,
 )
+# "all communication with the user must be in German"
+_COMMUNICATION = re.compile(
+    r"all (?:communications?|conversations?|interactions?)(?: with (?:the |me\b)?(?:users?)?)?"
+    r" (?:must|should|shall|is|are|has to)(?: always)?(?: be)?(?: conducted| held| written)?"
+    r" in (?P<language>[A-Z]\w+)",
+    re.I,
+)
 
 
 def agent_reply_rule(clause: Clause) -> list[Draft]:
@@ -182,6 +189,8 @@ def agent_reply_rule(clause: Clause) -> list[Draft]:
         text = f"never {text[:1].lower()}{text[1:]}"
     if _LANGUAGE_LABEL.fullmatch(clause.statement.label) and not clause.is_prohibited:
         text = f"Response language: {text}"
+    elif communication := _COMMUNICATION.fullmatch(text):
+        text = f"Response language: {communication['language']}"
     elif not (_AGENT_REPLIES.match(text) or code_of_own_language(text)):
         return []
     if _ESCAPED.search(text):
