@@ -45,12 +45,12 @@ def main() -> None:
     print(*loss_lines(loss.rows), sep="\n")
 
 
-def drift_command(arguments: Namespace, seed: int) -> list[str]:
+def drift_command(arguments: Namespace, seed: int, probe_every: int = PROBE_EVERY) -> list[str]:
     """The command of one run, without its folder."""
     return [
         *("drift", *model_options(arguments)),
         *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
-        *("--rounds", str(arguments.rounds), "--probe-every", str(PROBE_EVERY)),
+        *("--rounds", str(arguments.rounds), "--probe-every", str(probe_every)),
         *("--conversations", str(arguments.conversations), "--seed", str(seed)),
         *("--batch", str(arguments.batch)),
         *("--temperature", "0.7", "--max-new-tokens", str(MAX_NEW_TOKENS)),

@@ -1,14 +1,18 @@
-"""Tables of what models lose, from the records in results/loss, one per model."""
+"""Tables of what models lose, from the records in results/loss and results/context_modes, one per
+model.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tabled.reading import RESULTS, markdown
 
+from holdfast.analysis.context_losses import ContextLoss
 from holdfast.analysis.loss_map_file import ModelLoss
 from holdfast.analysis.loss_rows import Grouping, LossRow
 from holdfast.analysis.statistics import Estimate
@@ -55,6 +59,40 @@ def kinds_table() -> str:
             if any(cells):
                 rows.append([f"**{group or 'all rules'}**", *cells])
     return "\n".join(markdown(rows))
+
+
+def context_table(records: Sequence[dict]) -> str:
+    """For each model, how well rules are kept with every round in view and in other modes."""
+    return "\n\n".join("\n".join(_context_lines(record)) for record in records)
+
+
+def _context_lines(record: dict) -> list[str]:
+    losses = [ContextLoss.model_validate_json(json.dumps(loss)) for loss in record["losses"]]
+    model = record["model"]
+    rows = [[f"`{model}`", *(f"`{loss.context}`" for loss in losses)]]
+    names = {(row.grouping, row.group): row.group or "all rules" for row in losses[0].rows}
+    for key, name in names.items():
+        cells = [_cell(_row(loss, *key)) for loss in losses]
+        if any(cells):
+            rows.append([f"**{name}**", *cells])
+    rows.append(["rules stated when asked", *(_cell(loss.recall) for loss in losses)])
+    for head, field in (
+        ("rules in the first summary", "stated_first"),
+        ("rules in the last summary", "stated_last"),
+    ):
+        shares = [getattr(loss, field) for loss in losses]
+        rows.append([head, *(_share(value) if value else "" for value in shares)])
+    return [
+        f"`{model}`, {record['conversations']} conversations of {record['rounds']} rounds"
+        f" ([commands and numbers](RESULTS/context_modes/{model}.json)):",
+        "",
+        *markdown(rows),
+    ]
+
+
+def _row(loss: ContextLoss, grouping: Grouping, group: str) -> LossRow | None:
+    keys = (row for row in loss.rows if (row.grouping, row.group) == (grouping, group))
+    return next(keys, None)
 
 
 def write_figure(path: Path) -> None:
