@@ -14,6 +14,7 @@ from argparse import Namespace
 
 from commands import model_options, name_of, record_of, record_options, run_each
 
+from holdfast.analysis.collapse import count_turns
 from holdfast.analysis.loss_map_file import model_loss
 from holdfast.report.loss_map_tables import loss_lines
 
@@ -41,7 +42,14 @@ def main() -> None:
     }
     runs = run_each(commands)
     loss = model_loss(model, *runs)
-    record_of("loss", arguments, runs, seeds=arguments.seeds, loss=loss.to_json())
+    record_of(
+        "loss",
+        arguments,
+        runs,
+        seeds=arguments.seeds,
+        loss=loss.to_json(),
+        collapse=[count_turns(run.conversations).to_json() for run in runs],
+    )
     print(*loss_lines(loss.rows), sep="\n")
 
 

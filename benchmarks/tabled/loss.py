@@ -12,11 +12,14 @@ from pathlib import Path
 
 from tabled.reading import RESULTS, markdown
 
+from holdfast.analysis.collapse import BROKEN_SHARE_WARNING
 from holdfast.analysis.context_losses import ContextLoss
 from holdfast.analysis.loss_map_file import ModelLoss
 from holdfast.analysis.loss_rows import Grouping, LossRow
 from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.verdicts import too_few
 from holdfast.measures.rule_kinds import KINDS
+from holdfast.records.drift_summary import Collapse
 from holdfast.report.loss_map_tables import write_loss_figure
 
 FOLDER = RESULTS / "loss"
@@ -26,22 +29,45 @@ _MIN_FRONT_PAGE_CONVERSATIONS = 48  # conversations of a model that the README m
 
 def models() -> dict[str, ModelLoss]:
     """The maps by the model's name on the command line, which is that of its record."""
-    records = {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))}
     return {
         name: ModelLoss.model_validate_json(json.dumps(record["loss"]))
-        for name, record in records.items()
+        for name, record in _records().items()
     }
 
 
+def _records() -> dict[str, dict]:
+    return {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))}
+
+
 def conversations_list() -> str:
-    """The conversations that the maps were measured on."""
+    """The conversations that the maps were measured on, and how many replies are broken in those
+    that break down.
+    """
     counts = []
+    records = _records()
     for name, model in models().items():
         sizes = " and ".join(f"{run.conversations}" for run in model.runs)
-        counts.append(
+        line = (
             f"- `{name}`: {sizes} conversations ([commands and numbers](RESULTS/loss/{name}.json))"
         )
+        broken = _broken_replies(records[name])
+        counts.append(f"{line}; {broken}" if broken else line)
     return "\n".join(counts)
+
+
+def _broken_replies(record: dict) -> str:
+    """How many of a model's replies are broken; "" if few are, or if its record does not say."""
+    runs = [Collapse.model_validate_json(json.dumps(run)) for run in record.get("collapse", ())]
+    turns = sum(run.turns for run in runs)
+    if not turns:
+        return ""
+    broken, cut = (sum(run.count(name) for run in runs) / turns for name in ("broken", "cut"))
+    if broken < BROKEN_SHARE_WARNING:
+        return ""
+    return (
+        f"{broken:.0%} of its replies repeat an earlier one or loop, and {cut:.0%} are cut at the"
+        " token limit"
+    )
 
 
 def kinds_table() -> str:
@@ -62,7 +88,10 @@ def kinds_table() -> str:
 
 
 def context_table(records: Sequence[dict]) -> str:
-    """For each model, how well rules are kept with every round in view and in other modes."""
+    """For each model, how well rules are kept with every round in view and in other modes.
+
+    Groups of rules that no mode has enough conversations of for a verdict are left out.
+    """
     return "\n\n".join("\n".join(_context_lines(record)) for record in records)
 
 
@@ -72,9 +101,9 @@ def _context_lines(record: dict) -> list[str]:
     rows = [[f"`{model}`", *(f"`{loss.context}`" for loss in losses)]]
     names = {(row.grouping, row.group): row.group or "all rules" for row in losses[0].rows}
     for key, name in names.items():
-        cells = [_cell(_row(loss, *key)) for loss in losses]
-        if any(cells):
-            rows.append([f"**{name}**", *cells])
+        of_modes = [_row(loss, *key) for loss in losses]
+        if any(row is not None and not too_few(row.change) for row in of_modes):
+            rows.append([f"**{name}**", *map(_cell, of_modes)])
     rows.append(["rules stated when asked", *(_cell(loss.recall) for loss in losses)])
     for head, field in (
         ("rules in the first summary", "stated_first"),
@@ -134,12 +163,14 @@ _ABOUT_THE_USER = (
 def lost_sentences() -> str:
     """The rules that each model keeps and loses, in a few sentences.
 
+    Leaves out a model whose conversations break down, as its losses may be no drift.
     Mentions the share of its rules that a model can state only if that clearly falls.
     """
     paragraphs = [_ABOUT_THE_USER]
+    records = _records()
     for name, model in models().items():
         conversations = sum(run.conversations for run in model.runs)
-        if conversations < _MIN_FRONT_PAGE_CONVERSATIONS:
+        if conversations < _MIN_FRONT_PAGE_CONVERSATIONS or _broken_replies(records[name]):
             continue
         every = _group(model, Grouping.ALL, "")
         assert every is not None
