@@ -25,14 +25,18 @@ from holdfast.drift.suites import load_suite
 EVERY_ROUND = "stop"
 SHORTENED = ("slide", "summarise", "compact")
 ROUNDS = 8
-CONVERSATIONS = 32
+CONVERSATIONS = (32, 24)  # of each seed
 
 
 def main() -> None:
     parser = record_options(__doc__, "runs/context_modes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1], help="(default: 0 1)")
     parser.add_argument(
-        "--conversations", type=int, default=CONVERSATIONS, help="of each seed (%(default)s)"
+        "--conversations",
+        type=int,
+        nargs="+",
+        default=CONVERSATIONS,
+        help="of each seed, in their order (default: 32 24)",
     )
     parser.add_argument(
         "--rounds", type=int, default=ROUNDS, help="the first and the last are probed (%(default)s)"
@@ -44,8 +48,10 @@ def main() -> None:
     arguments = parser.parse_args()
     modes = (EVERY_ROUND, *SHORTENED)
     commands = {
-        arguments.runs / f"{name_of(arguments)}-{mode}-{seed}": command(arguments, mode, seed)
-        for seed in arguments.seeds
+        arguments.runs / f"{name_of(arguments)}-{mode}-{seed}": command(
+            Namespace(**vars(arguments) | {"conversations": conversations}), mode, seed
+        )
+        for seed, conversations in zip(arguments.seeds, arguments.conversations, strict=True)
         for mode in modes
     }
     runs = run_each(commands)
