@@ -36,7 +36,7 @@ def main() -> None:
         type=int,
         nargs="+",
         default=CONVERSATIONS,
-        help="of each seed, in their order (default: 32 24)",
+        help="of each seed, in the same order (default: 32 24)",
     )
     parser.add_argument(
         "--rounds", type=int, default=ROUNDS, help="the first and the last are probed (%(default)s)"
@@ -46,6 +46,8 @@ def main() -> None:
         "--batch", type=int, default=32, help="conversations at a time (%(default)s)"
     )
     arguments = parser.parse_args()
+    if len(arguments.conversations) != len(arguments.seeds):
+        parser.error("--conversations needs a number for each seed")
     modes = (EVERY_ROUND, *SHORTENED)
     commands = {
         arguments.runs / f"{name_of(arguments)}-{mode}-{seed}": command(
