@@ -25,7 +25,7 @@ from holdfast.drift.suites import load_suite
 EVERY_ROUND = "stop"
 SHORTENED = ("slide", "summarise", "compact")
 ROUNDS = 8
-CONVERSATIONS = (32, 24)  # of each seed
+CONVERSATIONS = (32, 16)  # of each seed
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
         type=int,
         nargs="+",
         default=CONVERSATIONS,
-        help="of each seed, in the same order (default: 32 24)",
+        help="of each seed, in the same order (default: 32 16)",
     )
     parser.add_argument(
         "--rounds", type=int, default=ROUNDS, help="the first and the last are probed (%(default)s)"
