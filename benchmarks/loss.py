@@ -14,6 +14,7 @@ from argparse import Namespace
 
 from commands import model_options, name_of, record_of, record_options, run_each
 
+from holdfast.analysis.collapse import count_turns
 from holdfast.analysis.loss_map_file import model_loss
 from holdfast.report.loss_map_tables import loss_lines
 
@@ -41,16 +42,23 @@ def main() -> None:
     }
     runs = run_each(commands)
     loss = model_loss(model, *runs)
-    record_of("loss", arguments, runs, seeds=arguments.seeds, loss=loss.to_json())
+    record_of(
+        "loss",
+        arguments,
+        runs,
+        seeds=arguments.seeds,
+        loss=loss.to_json(),
+        collapse=[count_turns(run.conversations).to_json() for run in runs],
+    )
     print(*loss_lines(loss.rows), sep="\n")
 
 
-def drift_command(arguments: Namespace, seed: int) -> list[str]:
+def drift_command(arguments: Namespace, seed: int, probe_every: int = PROBE_EVERY) -> list[str]:
     """The command of one run, without its folder."""
     return [
         *("drift", *model_options(arguments)),
         *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
-        *("--rounds", str(arguments.rounds), "--probe-every", str(PROBE_EVERY)),
+        *("--rounds", str(arguments.rounds), "--probe-every", str(probe_every)),
         *("--conversations", str(arguments.conversations), "--seed", str(seed)),
         *("--batch", str(arguments.batch)),
         *("--temperature", "0.7", "--max-new-tokens", str(MAX_NEW_TOKENS)),

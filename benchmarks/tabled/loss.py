@@ -9,10 +9,12 @@ from pathlib import Path
 
 from tabled.reading import RESULTS, markdown
 
+from holdfast.analysis.collapse import BROKEN_SHARE_WARNING
 from holdfast.analysis.loss_map_file import ModelLoss
 from holdfast.analysis.loss_rows import Grouping, LossRow
 from holdfast.analysis.statistics import Estimate
 from holdfast.measures.rule_kinds import KINDS
+from holdfast.records.drift_summary import Collapse
 from holdfast.report.loss_map_tables import write_loss_figure
 
 FOLDER = RESULTS / "loss"
@@ -42,11 +44,14 @@ _WORDS_FOR_VERDICT = {
 
 def models() -> dict[str, ModelLoss]:
     """The maps by the model's name on the command line, which is that of its record."""
-    records = {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))}
     return {
         name: ModelLoss.model_validate_json(json.dumps(record["loss"]))
-        for name, record in records.items()
+        for name, record in _records().items()
     }
+
+
+def _records() -> dict[str, dict]:
+    return {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))}
 
 
 def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
@@ -60,14 +65,34 @@ def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
 
 
 def conversations_list() -> str:
-    """The conversations that the maps were measured on."""
+    """The conversations that the maps were measured on, and how many replies are broken in those
+    that break down.
+    """
     counts = []
+    records = _records()
     for name, model in models().items():
         sizes = " and ".join(f"{run.conversations}" for run in model.runs)
-        counts.append(
+        line = (
             f"- `{name}`: {sizes} conversations ([commands and numbers](RESULTS/loss/{name}.json))"
         )
+        broken = _broken_replies(records[name])
+        counts.append(f"{line}; {broken}" if broken else line)
     return "\n".join(counts)
+
+
+def _broken_replies(record: dict) -> str:
+    """How many of a model's replies are broken; "" if few are, or if its record does not say."""
+    runs = [Collapse.model_validate_json(json.dumps(run)) for run in record.get("collapse", ())]
+    turns = sum(run.turns for run in runs)
+    if not turns:
+        return ""
+    broken, cut = (sum(run.count(name) for run in runs) / turns for name in ("broken", "cut"))
+    if broken < BROKEN_SHARE_WARNING:
+        return ""
+    return (
+        f"{broken:.0%} of its replies repeat an earlier one or loop, and {cut:.0%} are cut at the"
+        " token limit"
+    )
 
 
 def kinds_table() -> str:
@@ -76,13 +101,13 @@ def kinds_table() -> str:
     rows = [["kind of rule", *(f"`{name}`" for name in by_name)]]
     for grouping, groups in _ROWS:
         for group in groups:
-            cells = [_change_cell(_group(model, grouping, group)) for model in by_name.values()]
+            cells = [change_cell(_group(model, grouping, group)) for model in by_name.values()]
             if any(cells):
                 rows.append([f"**{group or 'all rules'}**", *cells])
     return "\n".join(markdown(rows))
 
 
-def _change_cell(row: LossRow | None) -> str:
+def change_cell(row: LossRow | None) -> str:
     """A group's change: "0.50 → 0.39, -0.11 [-0.18, -0.04], falls"."""
     if row is None or row.change.mean is None or row.first.mean is None or row.last.mean is None:
         return ""
@@ -103,11 +128,12 @@ def recall_table() -> str:
         ("of those broken there", "stated_of_broken"),
         ("of those kept there", "stated_of_kept"),
     ):
-        rows.append([words, *(_share(getattr(row, field)) for row in every_rule)])
+        rows.append([words, *(share_cell(getattr(row, field)) for row in every_rule)])
     return "\n".join(markdown(rows))
 
 
-def _share(estimate: Estimate) -> str:
+def share_cell(estimate: Estimate) -> str:
+    """A share with its interval: "0.44 [0.37, 0.51]"."""
     if estimate.mean is None or estimate.low is None or estimate.high is None:
         return ""
     return f"{estimate.mean:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
@@ -134,12 +160,14 @@ def write_figure(path: Path) -> None:
 def lost_sentences() -> str:
     """The rules that each model keeps and loses, in a few sentences.
 
+    Leaves out a model whose conversations break down, as its losses may be no drift.
     Mentions the share of its rules that a model can state only if that clearly falls.
     """
     paragraphs = [_ABOUT_THE_USER]
+    records = _records()
     for name, model in models().items():
         conversations = sum(run.conversations for run in model.runs)
-        if conversations < _MIN_README_CONVERSATIONS:
+        if conversations < _MIN_README_CONVERSATIONS or _broken_replies(records[name]):
             continue
         sentences = [f"In {conversations} of them with `{name}`, {_lost_rules(model)}."]
         recall = next((row for row in model.recall if not row.kind), None)

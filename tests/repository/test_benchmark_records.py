@@ -140,3 +140,56 @@ def test_the_sentence_on_the_fix_that_helps_needs_a_model_that_it_helps(monkeypa
     monkeypatch.setattr(edits, "read_all", lambda folder: [{"model": "a", "rows": [row]}])
     with pytest.raises(ValueError, match="on no model"):
         edits.helping_sentence()
+
+
+def test_the_table_of_context_modes_has_the_rules_that_have_enough_conversations(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from tabled.context_modes import context_table
+
+    def row(group: str, conversations: int) -> dict:
+        def value(mean: float) -> dict:
+            ends = {"low": mean - 0.1, "high": mean + 0.1}
+            return {"n": conversations, "mean": mean, "sd": 0.2, **ends}
+
+        shown = {"method": "none", "grouping": "kind", "group": group, "rules": 3}
+        scores = {"first": value(0.8), "last": value(0.3), "change": value(-0.5)}
+        return {**shown, **scores, "verdict": "falls"}
+
+    share = {"n": 32, "mean": 0.25, "sd": 0.2, "low": 0.2, "high": 0.3}
+    losses = [
+        {"context": "slide", "rows": [row("closing", 32), row("secret", 8)]},
+        {
+            "context": "compact",
+            "rows": [row("closing", 32), row("secret", 8)],
+            "recall": row("", 32),
+            "stated_first": share,
+            "stated_last": share,
+        },
+    ]
+    record = {"model": "a", "conversations": 32, "rounds": 8, "losses": losses}
+    _, _, *lines = context_table([record]).splitlines()
+    cell = "0.80 → 0.30, -0.50 [-0.60, -0.40], falls"
+    assert lines == [
+        "| `a` | `slide` | `compact` |",
+        "| --- | --- | --- |",
+        f"| **closing** | {cell} | {cell} |",
+        f"| rules stated when asked |  | {cell} |",
+        "| rules in the first summary |  | 0.25 [0.20, 0.30] |",
+        "| rules in the last summary |  | 0.25 [0.20, 0.30] |",
+    ]
+
+
+@pytest.mark.parametrize(("broken", "breaks_down"), [(0.5, True), (0.1, False)])
+def test_the_losses_of_a_model_whose_conversations_break_down_are_not_on_the_first_page(
+    monkeypatch, broken, breaks_down
+):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from tabled import loss
+
+    record = json.loads((RESULTS / "loss" / "qwen-0.5b.json").read_text())
+    shares = {"cut": 0.75, "own": 0.0, "other": 0.0, "loops": broken, "broken": broken}
+    record["collapse"] = [{"turns": 200, **shares, "collapsed_from_round": {}}]
+    monkeypatch.setattr(loss, "_records", lambda: {"a": record})
+    line = f"{broken:.0%} of its replies repeat an earlier one or loop, and 75% are cut"
+    assert (line in loss.conversations_list()) == breaks_down
+    assert ("`a`" in loss.lost_sentences()) != breaks_down
