@@ -226,10 +226,12 @@ def _given_option(command: str, option: str) -> str:
     """The pattern of a command that is given an option, perhaps with a value; of any command if it
     is "".
     """
-    name, sign, value = re.fullmatch(r"([^= ]+)([= ]?)(.*)", option).groups()
-    if command and not sign:
+    name, *values = re.split("[= ]", option, maxsplit=1)
+    if command and not values:
         return command_pattern(f"{command} {option}")
-    given = rf"{literal(name)}[= ]{literal(value)}(?!\S)" if sign else rf"{literal(name)}(?![\w-])"
+    given = rf"{literal(name)}(?![\w-])"
+    if values:
+        given = rf"{literal(name)}[= ]{literal(values[0])}(?!\S)"
     return rf"{literal(command) or _ANY_PROGRAM}(?=.* {given})"
 
 
