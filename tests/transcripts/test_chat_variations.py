@@ -220,6 +220,8 @@ test_chats_of_sillytavern = variations(
         "extra": {"reasoning": "price"}})}, ONE),
     Variation("a note of the program", {"x.jsonl": lines(TAVERN, ST1, {
         **st("SillyTavern System", False, "price"), "is_system": True}, ST2)}, ONE),
+    Variation("a small notice of an extension's", {"x.jsonl": lines(TAVERN, ST1, {
+        **st("Tool", False, "price", extra={"isSmallSys": True}), "is_system": True}, ST2)}, ONE),
     Variation("a message that was hidden", {"x.jsonl": lines(TAVERN, {**ST1, "is_system": True},
         ST2)}, ONE),
     Variation("a narrator", {"x.jsonl": lines(TAVERN, st("x", False, "price",

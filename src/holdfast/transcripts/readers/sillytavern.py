@@ -112,7 +112,8 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         return [Event(EventKind.REMINDER, text)]
     is_hidden = record.get("is_system") is True
     # The user may have hidden a message after it was said; notices of the program never were.
-    if is_hidden and (extra.get("type") or record.get("name") in _PROGRAM_NAMES):
+    is_notice = extra.get("type") or extra.get("isSmallSys") or record.get("name") in _PROGRAM_NAMES
+    if is_hidden and is_notice:
         return []
     unread = tuple(name for name in _ATTACHMENTS if extra.get(name))
     return message_events("user" if is_user else "assistant", text, unread=unread)
