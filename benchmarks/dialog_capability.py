@@ -23,7 +23,8 @@ from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
 from holdfast.records import Conversation
-from holdfast.study.capability import Capability, Item
+from holdfast.study.capability import Capability
+from holdfast.study.capability_items import Item
 
 ROOT = Path(__file__).parent.parent
 CHOICES = 4

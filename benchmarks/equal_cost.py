@@ -53,7 +53,8 @@ from holdfast.models.local import LocalModel
 from holdfast.records import Conversation, read_run
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import CalibrationPlan
-from holdfast.study.capability import Capability, Item
+from holdfast.study.capability import Capability
+from holdfast.study.capability_items import Item
 from holdfast.study.fitting.fit import fit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))

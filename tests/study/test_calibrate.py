@@ -36,7 +36,8 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_table import table
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, CalibrationPlan, choose_prompts
-from holdfast.study.capability import Item, default_capability, load_capability
+from holdfast.study.capability import default_capability, load_capability
+from holdfast.study.capability_items import Item
 
 MMLU = ROOT.parent / "shared" / "data" / "mmlu"
 

@@ -9,7 +9,8 @@ from holdfast.analysis.choosing import pick
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.calibration_table import table
-from holdfast.study.capability import Capability, Item
+from holdfast.study.capability import Capability
+from holdfast.study.capability_items import Item
 
 CHOICES = "A) rain, B) bread, C) town, D) river"
 REPLIES = ("rain (A)", "bread (B)", "town (C)", "river (D)")

@@ -40,7 +40,8 @@ from holdfast.records import (
 )
 from holdfast.seeds import seed_of
 from holdfast.study.calibration_plan import CalibrationPlan
-from holdfast.study.capability import Capability, Item
+from holdfast.study.capability import Capability
+from holdfast.study.capability_items import Item
 
 if TYPE_CHECKING:
     from holdfast.generation.reply_scoring import Scored
