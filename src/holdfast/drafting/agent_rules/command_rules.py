@@ -55,7 +55,8 @@ _COMMANDS_IN_BRACKETS = re.compile(
 )
 # "destructive commands like `a` or `b`"
 _COMMANDS_LIKE = re.compile(
-    rf"(?:any )?(?:[\w-]+ )*commands? (?:like|such as|including) (?P<commands>{CODES})"
+    r"(?:any )?(?:[\w-]+ )*(?:commands?|flags?|options?) (?:like|such as|including)"
+    rf" (?P<commands>{CODES})"
     r"(?:,? (?:or|and) [a-z -]+)?",
     re.I,
 )
@@ -226,10 +227,12 @@ def _given_option(command: str, option: str) -> str:
     """The pattern of a command that is given an option, perhaps with a value; of any command if it
     is "".
     """
-    name, sign, value = re.fullmatch(r"([^= ]+)([= ]?)(.*)", option).groups()
-    if command and not sign:
+    name, *value = re.split("[= ]", option, maxsplit=1)
+    if command and not value:
         return command_pattern(f"{command} {option}")
-    given = rf"{literal(name)}[= ]{literal(value)}(?!\S)" if sign else rf"{literal(name)}(?![\w-])"
+    given = rf"{literal(name)}(?![\w-])"
+    if value:
+        given = rf"{literal(name)}[= ]{literal(value[0])}(?!\S)"
     return rf"{literal(command) or _ANY_PROGRAM}(?=.* {given})"
 
 
@@ -260,6 +263,8 @@ def dependency_rule(clause: Clause) -> list[Draft]:
         return []
     if not instruction.does(("add", "install", "introduce", "use", "bring")):
         return []
+    if not clause.begins_statement and clause.text.startswith("no "):
+        return []  # "hashing (no dependencies)" describes it
     if not whole_match(_NEW_PACKAGES, instruction.object) or not instruction.has_only():
         return []
     if instruction.does(["use"]) and " " not in instruction.object:
