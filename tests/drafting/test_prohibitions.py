@@ -296,3 +296,88 @@ def test_acts_that_need_a_request(text, command):
     (spec,) = measures_of(text)
     assert spec["name"] == "asks_before"
     assert build(spec).judge_turn(asked("Fix it", command)).value == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        # what is asked first
+        (
+            "Force push (ask first)",
+            [
+                {
+                    "name": "asks_before",
+                    "command": r"git push(?=.* (?:--force\S*|-f)(?!\S))",
+                    "asking": "(?i)force",
+                    "ordered": "(?i)force",
+                }
+            ],
+        ),
+        ("The cache is warm (ask first)", []),
+        # tables
+        (
+            "## What NOT to do\n\n| Anti-pattern | Why |\n| --- | --- |\n| Edit `gen/` | built |",
+            [{"name": "file_not_touched", "path": "gen/*"}],
+        ),
+        (
+            "| Part | Notes |\n| --- | --- |\n| API | `api.ts` (generated - do not edit), `b.ts` |",
+            [{"name": "file_not_touched", "path": "api.ts"}],
+        ),
+        ("| Part | Notes |\n| --- | --- |\n| API | `load()` never returns `null` |", []),
+        # flags, tests, secrets beside other code
+        (
+            "When running commands, do not use flags like `git -C`.",
+            [{"name": "command_not_run", "command": r"git(?=.* -C(?:=|(?!\S)))(?!\S)"}],
+        ),
+        (
+            "Rust tests use `cargo nextest` exclusively (not `cargo test`).",
+            [{"name": "command_not_run", "command": r"cargo test(?!\S)"}],
+        ),
+        (
+            "Make one with `openssl rand`, put it in `.env` only (never commit), and restart.",
+            [{"name": "commit_excludes", "paths": ".env"}],
+        ),
+        # what is only told
+        ("The runner starts in a sandbox and has a cache, no `shell=True`, and a timeout.", []),
+        ("The reply contains `masked_key` and never `encrypted_key`.", []),
+        ("SHA-256 hashing (no external dependencies)", []),
+    ],
+)
+def test_lists_of_permissions_tables_and_descriptions(text, specs):
+    assert measures_of(text) == specs
+
+
+@pytest.mark.parametrize(
+    ("text", "breaks", "keeps"),
+    [
+        (
+            "The domain layer never imports FastAPI.",
+            ("app/domain/a.py", "import fastapi"),
+            ("app/api/a.py", "import fastapi"),
+        ),
+        (
+            "`loadAll()` is deprecated; do not use it in new code.",
+            ("a.ts", "loadAll()"),
+            ("a.ts", "load()"),
+        ),
+        (
+            "Calling `store.reset` directly is prohibited.",
+            ("a.ts", "store.reset()"),
+            ("a.ts", "store.clear()"),
+        ),
+        ("## Code style\n\n- No comments", ("a.ts", "x() // y"), ("a.ts", "x()")),
+        (
+            "All colors use tokens (`var(--x)`), never hardcoded values.",
+            ("a.css", "color: #fff"),
+            ("a.css", "color: var(--x)"),
+        ),
+        (
+            "- Builders. `Build(x => x.Set(a))` — never `SetArgument(...)`.",
+            ("a.cs", "SetArgument(a)"),
+            ("a.cs", "Set(a)"),
+        ),
+    ],
+)
+def test_what_code_never_does_is_forbidden(text, breaks, keeps):
+    assert broken_by(text, *breaks)
+    assert not broken_by(text, *keeps)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from holdfast.drafting.grammar.commands import is_command
 from holdfast.drafting.grammar.forms import NEVER, forms, whole_match
+from holdfast.drafting.grammar.instruction_words import VERBS
 from holdfast.drafting.grammar.named_files import path_glob
 from holdfast.drafting.rules_file import Element, Statement
 
@@ -196,11 +197,33 @@ _AVOIDED_LAST = re.compile(
 )
 
 
+_ASK_FIRST = re.compile(
+    r"(?P<act>[A-Za-z-]+ [^()]*?)(?: \(|(?: [—–-]{1,2}|:|,) )(?:always )?"
+    r"(?:ask|confirm)(?: me| the user)? first\)?[.!]?",
+    re.I,
+)
+# "`load()` is deprecated; do not use it in new code"
+_NOT_USED = re.compile(
+    r"(?:the )?(?P<thing>`[^`]+`)"
+    r"(?: (?:function|method|helper|hook|class|module|package|component))?"
+    r" (?:is|was|exists) [^`]*?(?:[;,—–-]|[.]) ?(?:so )?"
+    rf"(?P<order>{NEVER} (?:use|call|import))(?: it)?(?: (?:in|for) new code|"
+    r" (?:any ?more|anywhere|directly))?[.!]?",
+    re.I,
+)
+
+
 def turn_into_prohibition(statement: Statement) -> Statement:
     """A statement with "never" at its front, if it forbids something in other words: "`vendor/` is
     off limits", "avoid enums; use maps", or an item below "Never use".
     """
     text = statement.text
+    asked = _ASK_FIRST.fullmatch(text)
+    if asked and asked["act"].split(" ")[0].lower() in VERBS | {"force"}:
+        act = asked["act"][0].lower() + asked["act"][1:]
+        return replace(statement, text=f"Never {act} without asking")
+    if unused := _NOT_USED.fullmatch(text):
+        return replace(statement, text=f"{unused['order']} {unused['thing']}")
     if match := _AVOIDED_FIRST.fullmatch(text):
         return replace(statement, text=f"Do not use {match['avoided']}{match['order']}")
     if match := _AVOIDED_LAST.fullmatch(text):

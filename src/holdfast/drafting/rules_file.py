@@ -181,6 +181,7 @@ def read_statements(text: str) -> list[Statement]:
             or _commands_of_row(block, columns, under)
             or _case_of_row(block, columns, under)
             or _labelled_row(block, columns, under)
+            or _orders_of_row(block, columns, under)
         )
         earlier, later = _items_around(blocks, number) if block.is_item else ((), ())
         statements += (
@@ -204,7 +205,8 @@ def read_statements(text: str) -> list[Statement]:
 # the header of a column of a table, whose cells are forbidden
 _FORBIDS_CELLS = re.compile(
     r"\W*(?:do not|don['’]t|never|not)(?: (?:use|run|write|do))?(?: this)?\W*"
-    r"|\W*(?:forbidden|banned)(?: \w+)?\W*|\W*instead of\W*|[^\w\s]*❌[^\w\s]*",
+    r"|\W*(?:forbidden|banned)(?: \w+)?\W*|\W*instead of\W*|\W*anti-?patterns?\W*"
+    r"|[^\w\s]*❌[^\w\s]*",
     re.I,
 )
 
@@ -226,10 +228,38 @@ def _forbidden_cells(
     cells = _cells(block) if columns else []
     if len(cells) != len(columns) or cells == columns:
         return []
-    return [
-        Statement(block.lines[0].number, _without_marks(cell), under=(*under, "Never use"))
+    forbidden = [
+        _without_marks(cell)
         for header, cell in zip(columns, cells, strict=True)
-        if _FORBIDS_CELLS.fullmatch(_without_marks(header)) and re.match(r"`[^`]+`", cell)
+        if _FORBIDS_CELLS.fullmatch(_without_marks(header))
+    ]
+    number = block.lines[0].number
+    return [
+        Statement(number, cell, under=(*under, "Never use"))
+        if cell.startswith("`")
+        else Statement(number, f"Never {cell[0].lower()}{cell[1:]}", under=under)
+        for cell in forbidden
+        if "`" in cell
+    ]
+
+
+_FORBIDS_IN_CELL = re.compile(r"\b(?:never|do not|don['’]t)\b|\bno `", re.I)
+
+
+def _orders_of_row(
+    block: _Block, columns: Sequence[str], under: tuple[str, ...]
+) -> list[Statement]:
+    """The cells of a row that forbid something, "always use `a`, never `b`", below what the first
+    cell says that they are about.
+    """
+    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
+    if len(cells) != len(columns) or len(cells) < 2 or _cells(block) == columns:
+        return []
+    label = cells[1] if cells[0].isdecimal() and len(cells) > 2 else cells[0]
+    return [
+        Statement(block.lines[0].number, cell, label=label.strip("`"), under=under)
+        for cell in cells[1:]
+        if "`" in cell and _FORBIDS_IN_CELL.search(cell)
     ]
 
 

@@ -175,7 +175,7 @@ def _inside(place: str) -> Places | None:
     if whole_match(_IN_COMPONENTS, place):
         return Places((COMPONENTS,))
     if layer := whole_match(_IN_LAYER, place):
-        return Places((f"**/{layer['name']}/*",))
+        return Places((f"**/{layer['name'].lower()}/*",))
     if whole_match(_ALL_CODE, place):
         return Places(excluded=_tests_left_out(place))
     if whole_match(IN_TEXTS, place):

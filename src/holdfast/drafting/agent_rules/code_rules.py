@@ -119,6 +119,14 @@ _SET_PHRASES = (
         "catching exception",
     ),
 )
+_NO_COMMENTS = re.compile(r"no comments", re.I)
+_OF_CODE = re.compile(r"\bcode\b|\bcoding\b", re.I)
+_ABSOLUTE_IMPORTS = re.compile(r"(?:use |prefer )?absolute\b[^.]*\b(?:not|never|no) relative", re.I)
+_COLORS_FROM_TOKENS = re.compile(
+    r"(?:all )?(?:UI )?colou?rs (?:must |should |always )?(?:use|come from)\b[^.]*,? "
+    r"(?:never|not|no) (?:hard-?coded|raw)(?: (?:values|hex|colou?rs|ones))*",
+    re.I,
+)
 _NO_MORE = re.compile(
     r"`(?P<code>[^`]+)`[^`.]*(?:[—–;,]| - )\s*(?:so |but |please )?"
     rf"{NEVER} (?:add|introduce|use|write) (?:any )?(?:more|new ones)\b",
@@ -186,6 +194,14 @@ def _token_of_phrase(clause: Clause) -> CodeToken | None:
     """The code that a clause forbids in a set phrase; None if it has none of these."""
     if clause.is_prohibited:
         return None
+    statement = clause.statement
+    above = " ".join((statement.label, *statement.under[-1:]))
+    if _NO_COMMENTS.fullmatch(clause.text) and _OF_CODE.search(above):
+        return named_token("code comments")
+    if statement.label.lower() == "imports" and _ABSOLUTE_IMPORTS.match(clause.text):
+        return named_token("relative imports")
+    if _COLORS_FROM_TOKENS.fullmatch(statement.text.strip(" .")) and clause.begins_statement:
+        return named_token("hardcoded colors")
     for ways, name in _SET_PHRASES:
         if whole_match(ways, clause.text):
             return named_token(name)
@@ -257,6 +273,16 @@ def _with_code_in_backticks(text: str) -> str:
 _DESCRIBES_IT = re.compile(r"\b(?:this|that|it) (?:is|was) not `", re.I)
 
 
+# "the runner uses a cache, no `shell=True`, and a timeout"
+_TELLS = re.compile(
+    r"(?:the|each|every|this|an?|it)\b[^`,]* (?:uses|runs|has|is|works|gets|contains|returns"
+    r"|includes|exposes|shows|stores|holds)\b",
+    re.I,
+)
+_NO_VERB = re.compile(r"(?:no|never) `", re.I)
+_NAME_OF_MEMBER = re.compile(r"`\w+\.\w+`")
+
+
 def _may_be_no_code(
     text: str, objects: str, instruction: Instruction, statement: Statement
 ) -> bool:
@@ -270,11 +296,16 @@ def _may_be_no_code(
     return (
         _MERE_NAME.fullmatch(text) is not None
         # "These are wrapped. Don't `trim()`." is about these
-        or bool(statement.opening and _BARE_CALL.match(text))
+        or bool(statement.opening and _BARE_CALL.match(text) and statement.text.startswith(text))
+        or bool(_NO_VERB.match(text) and _TELLS.match(statement.text))
         # "it reads the claim; this is not `auth.uid()`"
         or _DESCRIBES_IT.search(text) is not None
         # a name alone may be that of a tool
-        or ("call" in instruction.verbs and "(" not in objects + text)
+        or (
+            "call" in instruction.verbs
+            and "(" not in objects + text
+            and not _NAME_OF_MEMBER.fullmatch(objects)
+        )
         # "`a`, `b` (not `A`, `b`)" is about `A` only
         or not wanted.isdisjoint(codes_in(objects))
     )

@@ -310,7 +310,7 @@ _CODE_OF_LANGUAGES = (
         r"-[A-Z][a-z]\w+",
         ("*.{ps1,psm1}",),
     ),
-    (one_of(r"Console\.Write.*", "#region", r"\.Result", r"\.Wait\(\)"), ("*.cs",)),
+    (one_of(r"Console\.Write.*", "#region", r"\.Result", r"\.Wait\(\)"), ("*.{cs,fs,fsx}",)),
     (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
 )
 _MAX_CHARACTERS = 48  # a longer code span is an example

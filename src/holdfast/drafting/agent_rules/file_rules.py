@@ -424,7 +424,10 @@ _REPOSITORY = re.compile(r"(?:the )?(?:git|repo|repository|version control|sourc
 _ENVIRONMENT = (".env", ".env*")  # files only, which `path_glob` would take for folders too
 
 
-_NEVER_COMMIT = re.compile(rf"{NEVER} commit(?:ted)?", re.I)
+_FILE_NEVER_COMMITTED = re.compile(
+    rf".*(?P<files>{CODE})[^`().;]{{0,20}}(?:\(| [—–-] ){NEVER} commit(?:ted)?\b", re.I
+)
+_NEVER_COMMIT = re.compile(rf"{NEVER} commit(?:ted)?(?=,|$)", re.I)
 
 
 def committed_file_rule(clause: Clause) -> list[Draft]:
@@ -463,8 +466,10 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
     whole = clause.statement.text.strip(" .!")
     if kept_out := whole_match(_KEPT_OUT, clause.text):
         return None if clause.is_prohibited else kept_out
-    if _NEVER_COMMIT.fullmatch(clause.text):  # "secrets live in `.env` (never commit)"
-        return _ONLY_FILE.fullmatch(whole)
+    if _NEVER_COMMIT.match(clause.text):  # "secrets live in `.env` (never commit)"
+        is_whole = _NEVER_COMMIT.fullmatch(clause.text) is not None
+        beside = _FILE_NEVER_COMMITTED.match(whole)
+        return beside or (_ONLY_FILE.fullmatch(whole) if is_whole else None)
     instructions = [instruction_of(text, clause.is_prohibited) for text in (clause.text, whole)]
     for instruction in filter(None, instructions):
         if not _forbids_committing(instruction):

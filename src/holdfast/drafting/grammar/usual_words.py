@@ -10,7 +10,7 @@ import re
 
 _WE_USE = re.compile(
     r"^(?:we|(?:this|the|our) (?:project|repo|repository|codebase|workspace|monorepo))"
-    r" uses? (?=\S)",
+    r" uses? (?=\S)|^(?:(?:all|our|the) )?(?:[A-Z]\w+ )?(?:unit )?tests use (?=`)",
     re.I,
 )
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
@@ -89,6 +89,13 @@ _ONLY_THERE = re.compile(
     r" (?P<what>`[^`]+`)(?: directly)?$",
     re.I,
 )
+# "the domain layer never imports FastAPI"
+_NEVER_IMPORTS = re.compile(
+    r"^(?P<place>(?:the |all )?(?:`[^`]+`|[\w-]+ (?:layer|code|module|package|crate|classes)))"
+    r" never (?P<verb>import|depend)s?(?P<on> on)? ",
+    re.I,
+)
+_WHEN_RUNNING = re.compile(r"^when running (?:shell |any )?commands, ", re.I)
 _FETCH_THERE = re.compile(
     r"\b(?P<never>never|do not|don['’]t) fetch (?:data )?directly (?=(?:from|in|inside) )", re.I
 )
@@ -96,6 +103,7 @@ _FETCH_THERE = re.compile(
 
 def in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
+    text = _WHEN_RUNNING.sub("", _NEVER_IMPORTS.sub(r"\g<place> must not \g<verb>\g<on> ", text))
     if there := _ONLY_THERE.match(text):
         text = f"never {there['verb']} {there['what']} outside {there['place']}"
     text = _FETCH_THERE.sub(r"\g<never> call `fetch()` ", _THERE_MUST_BE_NO.sub("no ", text))
