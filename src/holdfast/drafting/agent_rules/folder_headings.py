@@ -118,7 +118,8 @@ def _is_of_any_file(rule: Draft) -> bool:
     files = rule.measure.arguments.get("files", "")
     is_of_names = "file_path" in rule.measure.arguments.get("arguments", {})
     is_of_code = rule.measure.name in ("code_not_written", "code_written")
-    return is_of_names or (is_of_code and (files == "*" or files[:1] == ["*"]))
+    is_markup = str(rule.measure.arguments.get("pattern")).startswith("<")  # `<img`
+    return is_of_names or (is_of_code and not is_markup and files[:1] in ("*", ["*"]))
 
 
 def narrow_to_folder(rule: Draft, folder: str) -> Draft:
