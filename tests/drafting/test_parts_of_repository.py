@@ -54,6 +54,10 @@ def test_the_title_of_a_file_names_no_part(heading):
             "backend/",
         ),
         ("# Kiosk\n\n## Backend\n\nUse `pathlib`, not `os.path`.", "*.py"),
+        (
+            "See `server/a.ts`.\n\n## Server components\n\nNever use `console.log`.",
+            "*.{ts,",
+        ),
         ("# Kiosk\n\n## Unit/integration\n\nUse `pathlib`, not `os.path`.", "*.py"),
     ],
 )
