@@ -58,6 +58,8 @@ def test_the_title_of_a_file_names_no_part(heading):
             "See `server/a.ts`.\n\n## Server components\n\nNever use `console.log`.",
             "*.{ts,",
         ),
+        ("# Kiosk\n\n## Settings (`/settings`)\n\nNever use `console.log`.", "*.{ts,"),
+        ("`web/`\n\n## Site (`/web`)\n\nNever use `console.log`.", "web/*.{ts,"),
         ("# Kiosk\n\n## Unit/integration\n\nUse `pathlib`, not `os.path`.", "*.py"),
     ],
 )

@@ -58,7 +58,11 @@ def folder_named(heading: str, document: str = "") -> str | None:
             return None
     if match is None or path_glob(match["folder"]) is None:
         return None
-    return match["folder"].strip("/")
+    folder = match["folder"].strip("/")
+    may_be_route = match["folder"] == f"/{folder}" and "/" not in folder
+    if may_be_route and not re.search(rf"(?<![\w/.-]){re.escape(folder)}/", document):
+        return None  # "Settings (`/settings`)"
+    return folder
 
 
 def folder_of_part(part: str, document: str) -> str | None:
