@@ -54,6 +54,12 @@ def test_the_title_of_a_file_names_no_part(heading):
             "backend/",
         ),
         ("# Kiosk\n\n## Backend\n\nUse `pathlib`, not `os.path`.", "*.py"),
+        (
+            "See `server/a.ts`.\n\n## Server components\n\nNever use `console.log`.",
+            "*.{ts,",
+        ),
+        ("# Kiosk\n\n## Settings (`/settings`)\n\nNever use `console.log`.", "*.{ts,"),
+        ("`web/`\n\n## Site (`/web`)\n\nNever use `console.log`.", "web/*.{ts,"),
         ("# Kiosk\n\n## Unit/integration\n\nUse `pathlib`, not `os.path`.", "*.py"),
     ],
 )

@@ -3,11 +3,14 @@
 Every sentence is our own. Rules about code are tested on what they find in written files.
 """
 
+import re
+
 import pytest
 from agent_turns import wrote
 from drafted_measures import measures_of
 
 from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
 
 TEST = r"make test(?!\S)"
 COMMIT, PUSH = r"git commit(?!\S)", r"git push(?!\S)"
@@ -58,6 +61,11 @@ def before(then: str, first: str = TEST) -> dict:
         ),
         ("Any change of the design must be followed by `make test`.", []),
         ("Edit `api.yml` only.", []),
+        ("Work is done only when `make test` passes.", [after(TEST)]),
+        ("A task is only complete when `make test` passes.", [after(TEST)]),
+        ("The migration is only done when `make test` passes.", []),
+        ("Always verify your changes with `make test`.", [after(TEST)]),
+        ("Always verify the schema with `make test`.", []),
     ],
 )
 def test_what_has_to_be_run(text, specs):
@@ -86,7 +94,7 @@ def test_the_package_manager(line):
         (
             "Relative imports in `api/` must use `.js` extensions (e.g., `from './a.js'`).",
             "api/b.ts",
-            "import { a } from './lib/a.js';\nimport b from 'b';\nimport './c.css';",
+            "import { a } from './lib/a.js';\nimport b from 'b';\nconst c = require('./c');",
             "import { a } from './lib/a';",
         ),
         (
@@ -110,7 +118,7 @@ def test_the_package_manager(line):
         (
             "# TypeScript\n\nUse single quotes.",
             "a.ts",
-            "import a from 'a';\nconst b = <p title=\"x\" />;",
+            "import a from 'a';\nexport const b = <p title=\"x\" />;",
             'import a from "a";',
         ),
         (
@@ -140,6 +148,55 @@ def test_what_has_to_be_written(line, path, keeps, breaks):
     assert measure.judge_turn(wrote(path, breaks)).value == 0
 
 
+@pytest.mark.parametrize(
+    ("line", "path", "keeps", "breaks"),
+    [
+        (
+            "Every module starts with `from __future__ import annotations`.",
+            "a.py",
+            '"""A."""\n\nfrom __future__ import annotations\n',
+            "import os\n",
+        ),
+        (
+            "All Python files must start with a module docstring.",
+            "a.py",
+            "#!/usr/bin/env python\n# Ours\n\n'''A.'''\n",
+            "import os\n",
+        ),
+        (
+            "Every shell script must start with `set -euo pipefail`.",
+            "a.sh",
+            "#!/bin/bash\nset -euo pipefail\n",
+            "#!/bin/bash\n",
+        ),
+    ],
+)
+def test_what_new_files_begin_with(line, path, keeps, breaks):
+    (spec,) = measures_of(line)
+    measure = build(spec)
+    assert measure.judge_turn(wrote(path, keeps)).value == 1
+    assert measure.judge_turn(wrote(path, breaks)).value == 0
+    assert measures_of("Every file must have a docstring.") == []
+
+
+def test_the_width_of_the_body_of_a_commit():
+    (spec,) = measures_of("Wrap the commit body at 72 characters.")
+    long_line = "word " * 15
+    for body, keeps in (
+        ("Short.", True),
+        (f"{long_line.strip()[:72]}\n\nCo-authored-by: {'x' * 80}", True),
+        (f"See https://example.org/{'a' * 90}", True),
+        (long_line, False),
+        (f"Short.\n{long_line}\nShort.", False),
+    ):
+        assert bool(re.match(spec["pattern"], f"{long_line}\n\n{body}")) == keeps, body
+
+
+@pytest.mark.parametrize("line", ["PRs go against `dev`.", "PRs must be merged into `dev`."])
+def test_the_base_of_pull_requests(line):
+    assert measures_of(line) == [{"name": "pull_request", "base": r"\Adev\Z"}]
+
+
 def test_the_files_of_a_folder_whose_imports_have_an_ending():
     (spec,) = measures_of("All local imports in `api/` must use `.js` extensions.")
     assert spec["files"] == "api/*.{ts,tsx,mts,js,jsx,mjs}"
@@ -158,6 +215,24 @@ def test_the_files_of_a_folder_whose_imports_have_an_ending():
 )
 def test_what_names_no_language_or_place_is_no_rule(line):
     assert measures_of(line) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Use `uv` for all Python commands.", "Use uv for installs and all Python commands."],
+)
+def test_the_program_through_which_python_is_run(line):
+    (spec,) = measures_of(line)
+    assert spec == {"name": "command_not_run", "command": r"(?!uv run )python3?(?!\S)"}
+
+
+def test_a_preferred_program_through_which_python_is_run():
+    (spec,) = measures_of("Prefer `uv run` for Python commands in this repo.")
+    for command, value in (("uv run python a.py", 1), ("python a.py", 0), ("python3 b.py", 0)):
+        call = ToolCall("Bash", {"command": command})
+        assert build(spec).judge_turn(AssistantTurn("", (call,))).value == value, command
+    (search,) = measures_of("Prefer `rg`/`rg --files` for search.")
+    assert search["name"] == "prefers"
 
 
 def test_markers_that_stay():

@@ -353,11 +353,17 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 
 # "Prefer `rg` for search" means: rather than `grep`
 _SEARCHES = re.compile(
-    r"(?:always )?(?:use|prefer) `rg`(?: or `rg --files`)?(?: first)?"
+    r"(?:always )?(?:use|prefer) `rg`(?:(?: or |/)`rg --files`)?(?: first)?"
     r" (?:for|when) (?:(?:text|code|file|fast|all) )*search(?:es|ing)?\b"
     r"(?!.*\b(?:only|unless|except|if|when|fall\w*|under|inside|within"
     r"|in (?!(?:the|this|our) (?:repo|code|project)))\b).*",
     re.I,
+)
+_PREFERRED_WRAPPER = form(
+    "Prefer `uv run` for Python commands",
+    r"prefer `(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)` (?:for|to run|when running)"
+    r" (?:all |any )?Python(?: (?:commands?|scripts?|code|tools?))?"
+    r"(?: in this (?:repo|repository|project))?",
 )
 _PREFERRED_ALONE = re.compile(r"(?P<name>\w+): (?:the )?preferred package manager", re.I)
 
@@ -368,6 +374,10 @@ def preference_rule(clause: Clause) -> list[Draft]:
         return []
     if _SEARCHES.fullmatch(clause.text):
         return _require_rather(["rg"], ["grep"])
+    if wrapper := whole_match(_PREFERRED_WRAPPER, clause.text):
+        rather_than = rf"(?!{wrapper['wrapper']} ){command_pattern('python')}"
+        spec = measure("prefers", use=rf"{wrapper['wrapper']}\b", rather_than=rather_than)
+        return [Draft("command", "requirement", spec)]
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)
     match = match or _PREFERRED_ALONE.fullmatch(f"{clause.statement.label}: {clause.text}")
@@ -610,6 +620,11 @@ _ALWAYS_WRAPPED = forms(
         "Prefix Python commands with `uv run`": (
             rf"{ADVERBS}prefix (?:all |any |the |every )*Python (?:commands?|scripts?|calls)"
             rf" with {_WRAPPER}"
+        ),
+        "Use `uv` for all Python commands": (
+            rf"{ADVERBS}use `?(?P<wrapper>uv|poetry|pipenv|hatch|pdm)`? for"
+            r" (?:(?:installs|installation|dependencies|package management)(?:,? and |, ))?"
+            r"(?:running )?(?:all|any|every) Python (?:commands?|scripts?|code|tools?)"
         ),
         "Run Python commands with `uv`": (
             rf"{ADVERBS}(?:run|execute) (?:all |any |the |every )*Python"

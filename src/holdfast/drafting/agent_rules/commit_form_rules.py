@@ -87,6 +87,11 @@ _LENGTH_ALONE = form(  # after such a label, or below "Commit messages"
     "at most 72 characters",
     rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?",
 )
+_BODY_WIDTH = form(
+    "Wrap the body at 72 characters",
+    rf"{ADVERBS}wrap (?:the )?(?:commit )?(?:message )?(?:body|bodies)(?: (?:lines|text))?"
+    r" (?:at|to|after|within) (?P<count>\d{2,3})(?: (?:characters|chars|columns))?",
+)
 _MIN_LIMIT = 10  # a smaller number of characters is not a limit of a subject
 
 # --- The look of the subject and the body
@@ -218,6 +223,9 @@ def _read_length(clause: Clause) -> list[Draft]:
     """Reads "keep the subject line under 72 characters"."""
     statement = clause.statement
     is_named = whole_match(_SUBJECT_LABEL, statement.label) or is_about_commits(statement)
+    if body := whole_match(_BODY_WIDTH, clause.text):  # links and trailers may be longer
+        longer = rf"(?![\w-]+: |.*\S{{40}}).{{{int(body['count']) + 1}}}"
+        return commit_rule(rf"\A(?!(?:.*\n)+{longer})", "requirement")
     match = whole_match(_LENGTHS + (_LENGTH_ALONE if is_named else ()), clause.text)
     if match is None or match["how"].lower() in _ROUGHLY:
         return []

@@ -27,6 +27,12 @@ _PART_WORDS = one_of(
 _PART_HEADING = re.compile(
     rf"\W*(?:the )?{_PART_WORDS}\b(?!-)(?! (?:and|or|&|search|sockets?|workers?|fetch)\b)", re.I
 )
+# "Backend conventions", and not "Server components"
+_IS_PART = re.compile(
+    rf"\W*(?:the )?{_PART_WORDS}(?:[ -](?:side|app|application|code|rules?|conventions?|guidelines?"
+    r"|standards?|style|coding|development|only|package|patterns?))*(?: \(.*\)|:? [-–—] .*)?\W*",
+    re.I,
+)
 # parts whose headings are often about a subject instead: "API", "Documentation"
 _MAY_BE_SUBJECT = re.compile(r"\W*(?:the )?(?:docs|documentation)\b", re.I)
 _MAY_BE_PART = re.compile(rf"\W*(?:the )?{one_of('api', 'ui', 'cli', 'app', 'site')}\W*", re.I)
@@ -52,7 +58,11 @@ def folder_named(heading: str, document: str = "") -> str | None:
             return None
     if match is None or path_glob(match["folder"]) is None:
         return None
-    return match["folder"].strip("/")
+    folder = match["folder"].strip("/")
+    may_be_route = match["folder"] == f"/{folder}" and "/" not in folder
+    if may_be_route and not re.search(rf"(?<![\w/.-]){re.escape(folder)}/", document):
+        return None  # "Settings (`/settings`)"
+    return folder
 
 
 def folder_of_part(part: str, document: str) -> str | None:
@@ -106,11 +116,12 @@ def narrow_to_part(rule: Draft, statement: Statement) -> Draft | None:
         commands = str(rule.measure.arguments.get("command", rule.measure.arguments.get("use")))
         return None if _MANAGER.search(commands) else rule
     folder = folder_named(part, statement.document)
-    if part and not folder and not _MAY_BE_SUBJECT.match(part):
+    is_part = _IS_PART.fullmatch(part) and not _MAY_BE_SUBJECT.match(part)
+    if is_part and not folder:
         folder = folder_of_part(part, statement.document)
     if folder:
         return narrow_to_folder(rule, folder)
-    return None if part and _is_of_any_file(rule) and not _MAY_BE_SUBJECT.match(part) else rule
+    return None if is_part and _is_of_any_file(rule) else rule
 
 
 def _is_of_any_file(rule: Draft) -> bool:
@@ -118,7 +129,9 @@ def _is_of_any_file(rule: Draft) -> bool:
     files = rule.measure.arguments.get("files", "")
     is_of_names = "file_path" in rule.measure.arguments.get("arguments", {})
     is_of_code = rule.measure.name in ("code_not_written", "code_written")
-    return is_of_names or (is_of_code and (files == "*" or files[:1] == ["*"]))
+    is_markup = str(rule.measure.arguments.get("pattern")).startswith("<")  # `<img`
+    is_any = files == "*" or (isinstance(files, list) and files[0] == "*")
+    return is_of_names or (is_of_code and not is_markup and is_any)
 
 
 def narrow_to_folder(rule: Draft, folder: str) -> Draft:

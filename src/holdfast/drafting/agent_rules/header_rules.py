@@ -12,6 +12,7 @@ from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.forms import CODE, form, literal, one_of, whole_match, word_pattern
 from holdfast.drafting.grammar.named_files import (
     DOCUMENTS,
+    PYTHON,
     files_of_language,
     glob_argument,
 )
@@ -52,16 +53,17 @@ _WITH_CODE = (
         rf"(?:always |please )?(?:use|add|include|put|start with) (?P<code>{CODE})"
         r"(?: (?:directive|declaration|statement|comment|line))?"
         r" (?:in|to|(?:at|to) (?:the )?top of) (?:all|every|each|any) (?P<of>[\w#+. ]*?)"
-        r" ?(?:source )?files?",
+        r" ?(?:source )?(?P<noun>files?|modules?|scripts?)",
     )
     + form(
         "`declare(strict_types=1)` at the top of every PHP file",
         rf"(?P<code>{CODE}) (?:at (?:the )?top of|in) (?:all|every|each) (?P<of>[\w#+. ]*?)"
-        r" ?(?:source )?files?",
+        r" ?(?:source )?(?P<noun>files?|modules?|scripts?)",
     )
     + form(
         "All PHP files start with `declare(strict_types=1)`",
-        r"(?:all|every|each|new)(?: new)? (?P<of>[\w#+. ]*?) ?(?:source )?files?"
+        r"(?:all|every|each|new)(?: new)? (?P<of>[\w#+. ]*?) ?(?:source )?"
+        r"(?P<noun>files?|modules?|scripts?)"
         r" (?:must |should |always )*(?:start|begin|have|include|contain)s?(?: with)?"
         rf" (?P<code>{CODE})(?: (?:directive|declaration|statement|comment|line|header))?",
     )
@@ -76,8 +78,12 @@ def header_rule(clause: Clause) -> list[Draft]:
         code = match["code"].strip("`")
         token = code_token(code)
         any_file = (token and token.files) or ("*", DOCUMENTS)
+        if match["noun"].lower().startswith(("module", "script")):
+            any_file = _files_of_header(code)
         files = files_of_language(match["of"]) or ([] if match["of"].strip() else any_file)
         return [_begin_files(literal(code), files)] if files else []
+    if rules := _docstring_rule(clause):
+        return rules
     if whole_match(_WITH_HEADER, clause.text) is None or _LIMITED.search(clause.text):
         return []
     text = clause.statement.text
@@ -85,6 +91,32 @@ def header_rule(clause: Clause) -> list[Draft]:
     files = [f"*{ending.lstrip('*')}" for ending in endings]
     files = files or files_of_language(text) or ["*", DOCUMENTS]
     return [_begin_files(_NOTICE, files)]
+
+
+# the first line of files of one language
+_HEADERS = ((re.compile(r"from __future__ "), PYTHON), (re.compile(r"set -|#!"), ("*.{sh,bash}",)))
+
+
+def _files_of_header(code: str) -> Sequence[str]:
+    """The globs of the modules or scripts that begin with some code; () if they are not known."""
+    return next((files for pattern, files in _HEADERS if pattern.match(code)), ())
+
+
+_WITH_DOCSTRING = form(
+    "Every Python module must start with a docstring",
+    r"(?:all|every|each)(?: new)? (?:(?P<python>python|`?\.py`?) )?(?P<noun>files?|modules?)"
+    r" (?:must |should |need to |needs to )?(?:start|begin|have|has|include|need)s?(?: with)? an?"
+    r" (?:(?:module|file)(?:-level)? )?docstrings?(?: at the top)?",
+)
+_DOCSTRING = r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[rRuU]?(?:\"{3}|'{3})"
+
+
+def _docstring_rule(clause: Clause) -> list[Draft]:
+    """Reads "every Python module must start with a docstring"; empty files need none."""
+    match = whole_match(_WITH_DOCSTRING, clause.text)
+    if match is None or not (match["python"] or match["noun"].lower().startswith("module")):
+        return []
+    return [_begin_files(_DOCSTRING, (*PYTHON, "!*__init__.py"))]
 
 
 def _begin_files(pattern: str, files: Sequence[str]) -> Draft:

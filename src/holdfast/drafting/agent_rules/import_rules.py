@@ -312,7 +312,9 @@ _WITH_ENDING = forms(
         ),
     }
 )
-_OTHER_ENDINGS = r"\.(?:json|css|scss|sass|less|svg|png|jpe?g|vue|svelte|wasm|node|mdx?|html?|txt)"
+_OTHER_ENDINGS = (
+    r"\.(?:jsx|mjs|cjs|json|css|scss|sass|less|svg|png|jpe?g|vue|svelte|wasm|node|mdx?|html?|txt)"
+)
 
 
 def import_ending_rule(clause: Clause) -> list[Draft]:
@@ -324,7 +326,10 @@ def import_ending_rule(clause: Clause) -> list[Draft]:
     if match["folder"] and folder is None:
         return []
     known = one_of(literal(match["ending"]), _OTHER_ENDINGS)
-    pattern = rf"{_IMPORTS}\s*{_QUOTES}\.{{1,2}}/(?![^\"'\n]*{known}[\"'?])[^\"'\n]*{_QUOTES}"
+    pattern = (
+        rf"(?:\bfrom|\bimport|\bimport\()\s*{_QUOTES}\.{{1,2}}/"
+        rf"(?![^\"'\n]*{known}[\"'?])[^\"'\n]*{_QUOTES}"
+    )
     places = Places((f"{folder}.{{ts,tsx,mts,js,jsx,mjs}}",) if folder else ())
     return forbid_code([CodeToken(pattern, SCRIPT)], places, clause.statement)
 

@@ -106,6 +106,7 @@ _NOT_ANOTHER = (
 _BRANCH = rf"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?{_NOT_ANOTHER}"
 _GO_TO = one_of(
     *("target", "be opened against", "opened against", "be against", "go to", "go into"),
+    *("go against", "are merged into", "be merged into", "merge into"),
     *("based on", "be based on", "be made against", "be submitted to"),
 )
 _BASE = forms(

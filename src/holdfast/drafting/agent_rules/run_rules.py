@@ -373,10 +373,16 @@ _ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)
 
 
 def _allowed_after(instruction: Instruction) -> list[Draft]:
-    """Reads "commit only after `make test` passes" and "only push once `make test` is green"."""
+    """Reads "commit only after `make test` passes", "only push once `make test` is green" and "a
+    task is done only when `make test` passes".
+    """
     if instruction.modality is not Modality.ONLY or len(instruction.circumstances) != 1:
         return []
-    match = _WITHOUT.fullmatch(instruction.circumstances[0].text)
+    condition = instruction.circumstances[0]
+    match = _WITHOUT.fullmatch(condition.text)
+    if match and instruction.verbs == ("finish",) and condition.relation in _ALLOWED_WHEN:
+        is_all = is_end_of_work(f"finish {instruction.object}")
+        return require(listed_commands(match["codes"]), END_OF_WORK) if is_all else []
     acts = acts_of(instruction, *_ALLOWED_WHEN)
     if match is None or not acts:
         return []
@@ -416,12 +422,16 @@ def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasio
     if instruction.verbs == ("pass",) and relations <= {Relation.SUBJECT} and not names_git:
         return END_OF_WORK if all(map(is_anything, subjects)) else None
     relations -= _harmless_beside_order(instruction)
+    if _IS_ORDER.match(clause.text) and instruction.does(_VERIFIES):
+        is_of_work = _ALL_WORK.fullmatch(instruction.object) is not None and instruction.object
+        return END_OF_WORK if is_of_work and relations == {Relation.WITH} else None
     is_order = instruction.verbs == ("run",) and _IS_ORDER.match(clause.text)
     is_command = re.fullmatch(CODES, instruction.object) is not None
     is_command = is_command and not NOT_A_CHECK.search(instruction.object)
     return END_OF_WORK if is_order and is_command and not relations else None
 
 
+_VERIFIES = ("verify", "validate", "check")  # "always verify your changes with `make lint`"
 _FOR_CHECKS = re.compile(
     r"(?:automatic |consistent |code )*(?:linting|formatting|checks|type checking|validation)"
     r"(?: and (?:linting|formatting|checks|type checking|validation))?",

@@ -189,9 +189,10 @@ _SEMICOLONS = form(
     r"(?:always )?(?:(?:use|require|include|add) )?semicolons(?: (?:are )?required"
     r"| at the end of (?:all )?statements)?",
 )
+# in `export const a = <p title="x" />`, the quotes are those of HTML
 _QUOTED = {
-    "single": r"^\s*(?:import|export)\b[^'\"`\n]*\"[^\"\n]+\"|\brequire\(\"",
-    "double": r"^\s*(?:import|export)\b[^'\"`\n]*'[^'\n]+'|\brequire\('",
+    "single": r"^\s*(?:(?:import|export)\b[^'\"`=\n]*|\} from )\"[^\"\n]+\"|\brequire\(\"",
+    "double": r"^\s*(?:(?:import|export)\b[^'\"`=\n]*|\} from )'[^'\n]+'|\brequire\('",
 }
 _IMPORT_WITHOUT_SEMICOLON = r"^\s*import\b[^;\n]*[\"'][ \t]*$"
 

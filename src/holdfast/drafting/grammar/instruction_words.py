@@ -199,7 +199,7 @@ BE = (
 )
 _DONE = ("done", "complete", "completed", "finished", "ready")
 NOT_DONE = _combine(_IS, ("not", "never", "not considered"), _DONE)
-ONLY_DONE = _combine(_IS, ("only", "only considered"), _DONE)
+ONLY_DONE = _combine(_IS, ("only", "only considered"), _DONE) | _combine(_IS, _DONE, ("only",))
 ONLY_ALLOWED = _combine(_IS, ("only",), ("allowed", "permitted", "acceptable"))
 MAY_BE = frozenset(_phrases("may be|can be|must be|should be|may ever be|will be"))
 MUST = _combine(_BOUND, ("", "always"))
