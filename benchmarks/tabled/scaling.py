@@ -1,4 +1,4 @@
-"""What ten thousand conversations cost on GPUs, and how a run scales over a Ray cluster, from the
+"""The cost of ten thousand conversations on GPUs, and the speed of a run on a Ray cluster, from the
 records of scaling.py and on_ray.py.
 """
 

@@ -1,4 +1,4 @@
-"""What rules lose once older rounds leave the model's view, in each mode of `--context`."""
+"""The losses of rules once older rounds leave the model's view, in each mode of `--context`."""
 
 import json
 

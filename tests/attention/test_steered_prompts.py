@@ -1,4 +1,4 @@
-"""What a steering block requires of a pass: its cache, the length of its prompt, its padding."""
+"""The requirements of a steering block on a pass: its cache, the length of its prompt, its padding."""
 
 import copy
 import gc

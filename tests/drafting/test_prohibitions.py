@@ -1,4 +1,4 @@
-"""What is forbidden except in some files, outside a folder, unless somebody asks, or to one tool.
+"""Prohibitions except in some files, outside a folder, unless somebody asks, or for one tool.
 
 Every sentence is our own.
 """

@@ -1,4 +1,4 @@
-"""What has to be written, run or said, in words that people use beside the usual ones.
+"""Requirements on text, commands and replies, in words that people use beside the usual ones.
 
 Every sentence is our own. Rules about code are tested on what they find in written files.
 """

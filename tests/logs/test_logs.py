@@ -377,7 +377,7 @@ def test_rules_for_probes_that_name_no_turns_are_left_out_of_the_first_line(tmp_
     assert cases["city"].find("error") is None and cases["short"].find("error") is None
     suite.write_text(PROBED.replace("probes: [Who", "when: {user: '.'}, probes: [Who"))
     assert main([*words[:-1], str(tmp_path / "all")]) == 0
-    assert re.search(r"\b3 rules\b.*luna/name.* 40 of the 40 turns", capsys.readouterr().out)
+    assert re.search(r"\b3 rules\b.*luna/name.* all 40 turns", capsys.readouterr().out)
 
 
 def test_if_no_rule_names_its_turns_the_first_line_says_so(tmp_path, short, capsys):

@@ -67,7 +67,7 @@ def write_files(files: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def check(variation: Variation, folder: Path) -> None:
-    """What is read of the files is what the variation says."""
+    """The files are read as the variation says."""
     paths = write_files(variation.files, folder)
     if variation.refused:
         with pytest.raises(UsageError) as excinfo:

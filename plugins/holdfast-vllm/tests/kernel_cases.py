@@ -82,7 +82,7 @@ NUM_QUERIES = 73
 
 
 class Expected(NamedTuple):
-    """What steering makes of the runs, by the formula."""
+    """The steered output of the runs, by the formula."""
 
     outputs: dict[tuple[int, int], torch.Tensor]  # by query and head
     masses: dict[tuple[int, int], float]  # on the prompt's span at a run's end, by run and head
