@@ -1,4 +1,4 @@
-"""The requirements of a steering block on a pass: its cache, the length of its prompt, its padding."""
+"""A steering block checks a pass: its cache, the length of its prompt, its padding."""
 
 import copy
 import gc
