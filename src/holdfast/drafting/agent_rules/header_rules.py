@@ -77,7 +77,7 @@ def header_rule(clause: Clause) -> list[Draft]:
     if match := whole_match(_WITH_CODE, clause.text):
         code = match["code"].strip("`")
         token = code_token(code)
-        any_file = (token and token.files) or ("*", DOCUMENTS)
+        any_file: Sequence[str] = (token and token.files) or ("*", DOCUMENTS)
         if match["noun"].lower().startswith(("module", "script")):
             any_file = _files_of_header(code)
         files = files_of_language(match["of"]) or ([] if match["of"].strip() else any_file)
