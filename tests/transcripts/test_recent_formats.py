@@ -1332,11 +1332,48 @@ test_what_vscode_displays = variations(
             {"type": 1, "children": [{"type": 2, "text": "b.py", "lineBreakBefore": True}]}]}}},
         {"$mid": 24, "mimeType": "image/png", "data": {"$mid": 16}})), ONE,
         calls=["ls"], results=["a.py\nb.py"], problem="image"),
+    Variation(
+        "what was put around the user's words, and a hook's",
+        vscode(result={"metadata": {
+            "renderedUserMessage": [{"type": 1, "text":
+                "<context>Today.</context>\n<userRequest>\nHi\n</userRequest>"}],
+            "toolCallRounds": [{"id": "r", "toolCalls": [], "hookContext": "Run the tests."}]}}),
+        ONE, seen=["<context>Today.</context>", "Run the tests."],
+    ),
     Variation("progress", vscode({"kind": "mcpServersStartingSlow"}, {
         "kind": "voiceProgress", "id": "planning", "value": "x"}), ONE),
     Variation("a request of the program's", vscode(isSystemInitiated=True), [[("", "A.")]],
               seen=["Hi"]),
 )  # fmt: skip
+
+
+def vscode_request(words: str, answer: str, round_id: str, **metadata: Any) -> dict:
+    call = {"id": f"c-{round_id}", "name": "run", "arguments": '{"command": "ls"}'}
+    rounds = [{"id": round_id, "response": "", "toolCalls": [call], **metadata.pop("round", {})}]
+    results = {call["id"]: {"content": [{"value": "a.py"}]}}
+    recorded = {"toolCallRounds": rounds, "toolCallResults": results, **metadata}
+    return {"message": {"text": words}, "response": [{"value": answer}],
+            "result": {"metadata": recorded}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("of_round", "context"),
+    [("r1", ["Summary.", "More?", "a.py"]), ("r2", ["Summary."])],
+)
+def test_a_summary_of_vscode_replaces_what_came_before_its_round(tmp_path, of_round, context):
+    summary = {"toolCallRoundId": of_round, "text": "Summary."}
+    content = {"version": 3, "sessionId": "v", "requests": [
+        vscode_request("Hi", "A.", "r1"),
+        vscode_request("More?", "B.", "r2", summary=summary)]}  # fmt: skip
+    check(Variation("", {"c.json": content}, TWO, calls=["ls", "ls"]), tmp_path)
+    assert context_before_last_reply(tmp_path, "c.json", content) == context
+
+
+def test_a_summary_that_only_its_round_of_vscode_has_is_read(tmp_path):
+    content = {"version": 3, "sessionId": "v", "requests": [
+        vscode_request("Hi", "A.", "r1"),
+        vscode_request("More?", "B.", "r2", round={"summary": "Summary."})]}  # fmt: skip
+    assert context_before_last_reply(tmp_path, "c.json", content) == ["Summary."]
 
 
 # traces and exports

@@ -7,12 +7,14 @@ A session is one object, shortened:
 Its file has the object itself (`.json`), or a log of its changes (`.jsonl`).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
+from holdfast.transcripts.content_texts import text_of
 from holdfast.transcripts.json_fields import (
     at,
     list_or_empty,
@@ -42,6 +44,9 @@ _BY_PROGRAM = (
     *("isSystemInitiated", "requestSource"),
     *("hiddenFromTranscript", "requestHiddenFromTranscript"),
 )
+
+# the part of a rendered message that repeats the user's words
+_USERS_WORDS = re.compile(r"<userRequest>.*?</userRequest>", re.DOTALL)
 
 
 def _recognises(value: Any) -> bool:
@@ -116,21 +121,46 @@ def _events(request: Mapping[str, Any], response: ShownResponse) -> list[Event]:
     text = str(message if isinstance(message, str) else require_field(message, "text"))
     by_user = message_events("user", text, unread=tuple(_attached_images(request)))
     is_by_program = any(request.get(name) for name in _BY_PROGRAM)
+    metadata = at(request, "result", "metadata")
+    summaries = _summaries(metadata)
+    rounds = optional_list(at(metadata, "toolCallRounds"))
+    of_rounds = {str(at(tool_round, "id")) for tool_round in rounds}
+    # a summary that ends with a round of an earlier request was written before this one
+    earlier = [text for name, text in summaries if name and name not in of_rounds]
+    within = {name: text for name, text in summaries if name in of_rounds}
+    later = [text for name, text in summaries if not name]
     return [
+        *(Event(EventKind.COMPACTION, text) for text in earlier),
+        *_rendered_context(metadata),
         *([Event(EventKind.REMINDER, text)] if is_by_program else by_user),
-        *_reply(request, response),
-        *_summaries(at(request, "result", "metadata")),
+        *_reply(request, response, within),
+        *(Event(EventKind.COMPACTION, text) for text in later),
         *_ending(request),
     ]
 
 
-def _reply(request: Mapping[str, Any], response: ShownResponse) -> list[Event]:
-    """Returns the texts of a response with the calls that came between them."""
+def _rendered_context(metadata: Any) -> Iterator[Event]:
+    """Yields what the extension put around the user's words: instructions, files, the date."""
+    for name in ("renderedGlobalContext", "renderedUserMessage"):
+        text = _USERS_WORDS.sub("", text_of(at(metadata, name))).strip()
+        if text:
+            yield Event(EventKind.REMINDER, text)
+
+
+def _reply(
+    request: Mapping[str, Any], response: ShownResponse, summaries: Mapping[str, str]
+) -> list[Event]:
+    """Returns the texts of a response with the calls that came between them.
+
+    Args:
+        summaries: by the id of a round of calls, what replaced the dialog up to its end.
+    """
     metadata = at(request, "result", "metadata")
     rounds = optional_list(at(metadata, "toolCallRounds"))
-    calls = read_rounds(rounds, fields_of(at(metadata, "toolCallResults")), response)
-    if not calls:  # the extension did not record them
-        calls = response.calls
+    results = fields_of(at(metadata, "toolCallResults"))
+    calls = read_rounds(rounds, results, response, summaries)
+    if not any(event.call for event in calls):  # the extension did not record them
+        calls = [*response.calls, *calls]
     answers = [Event(EventKind.MESSAGE, text, "assistant") for text in response.texts]
     identity = str(request.get("responseId") or "")
     copy_ids = (identity,) if identity else ()
@@ -158,13 +188,19 @@ def _attached_images(request: Mapping[str, Any]) -> Iterator[str]:
             yield "image"
 
 
-def _summaries(metadata: Any) -> list[Event]:
-    """Returns the summaries that replaced the dialog up to this request."""
+def _summaries(metadata: Any) -> list[tuple[str, str]]:
+    """Returns the summaries that replaced the dialog, each with the id of the round it ends with.
+
+    The id is "" if the log does not name the round.
+    """
     summaries = at(metadata, "summaries")
     if not isinstance(summaries, list):
         summaries = [at(metadata, "summary")]
-    texts = [at(summary, "text") for summary in summaries]
-    return [Event(EventKind.COMPACTION, text) for text in texts if isinstance(text, str) and text]
+    return [
+        (str(at(summary, "toolCallRoundId") or ""), text)
+        for summary in summaries
+        if isinstance(text := at(summary, "text"), str) and text
+    ]
 
 
 def _reaches_back(value: Any) -> bool:

@@ -105,11 +105,17 @@ def _text_of(part: Any) -> str | None:
 
 
 def read_rounds(
-    rounds: Sequence[Any], results: Mapping[str, Any], response: ShownResponse
+    rounds: Sequence[Any],
+    results: Mapping[str, Any],
+    response: ShownResponse,
+    summaries: Mapping[str, str],
 ) -> list[Event]:
     """Reads the model's calls and their results, as the extension recorded them.
 
     The response may say that a call was not confirmed even if its result was not recorded.
+
+    Args:
+        summaries: by the id of a round, what replaced the dialog up to its end.
     """
     events: list[Event] = []
     refused = {event.call_id for event in response.calls if event.is_refusal} - {""}
@@ -124,6 +130,11 @@ def read_rounds(
                 is_refusal = text.startswith(_REFUSED) or call.id in refused
                 result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, unread=unread)
                 events.append(replace(result, is_refusal=is_refusal))
+        if hook := at(tool_round, "hookContext"):
+            events.append(Event(EventKind.REMINDER, str(hook)))
+        summary = summaries.get(str(at(tool_round, "id"))) or at(tool_round, "summary")
+        if isinstance(summary, str) and summary:
+            events.append(Event(EventKind.COMPACTION, summary))
     return events
 
 
