@@ -375,8 +375,9 @@ def preference_rule(clause: Clause) -> list[Draft]:
     if _SEARCHES.fullmatch(clause.text):
         return _require_rather(["rg"], ["grep"])
     if wrapper := whole_match(_PREFERRED_WRAPPER, clause.text):
-        rather_than = rf"(?!{wrapper['wrapper']} ){command_pattern('python')}"
-        spec = measure("prefers", use=rf"{wrapper['wrapper']}\b", rather_than=rather_than)
+        program = wrapper["wrapper"]
+        alone = rf"(?!{program} ){command_pattern('python')}"
+        spec = measure("prefers", use=rf"{program}\b", rather_than=alone)
         return [Draft("command", "requirement", spec)]
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)
