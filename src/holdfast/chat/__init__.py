@@ -3,6 +3,7 @@
 messages           messages, tools, and checks of both
 emphasis           the emphasised parts of messages; nearest finds what a wrong text may have meant
 prompt             renders a chat, and finds the tokens of its span
+rendered_chat      finds the words of messages in a rendered chat
 templates          chat templates, and what they support
 lost_messages      notices messages, and parts of tools, that a template leaves out
 default_prompts    the system prompt that a template inserts by itself
