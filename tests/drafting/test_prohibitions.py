@@ -381,3 +381,39 @@ def test_lists_of_permissions_tables_and_descriptions(text, specs):
 def test_what_code_never_does_is_forbidden(text, breaks, keeps):
     assert broken_by(text, *breaks)
     assert not broken_by(text, *keeps)
+
+
+@pytest.mark.parametrize(
+    ("text", "breaks", "keeps"),
+    [
+        (
+            "**Memory leaks**: never use `libc::free`.",
+            ("a.rs", "libc::free(x)"),
+            ("a.rs", "free(x)"),
+        ),
+        (
+            "Use `?`, never `unwrap()` in production.",
+            ("a.rs", "x.unwrap()"),
+            ("tests/a.rs", "x.unwrap()"),
+        ),
+        (
+            "Pages are in `src/routes/`. Never hardcode ad hoc colors in routes or components.",
+            ("src/routes/a.ts", "'#fff'"),
+            ("src/theme/a.ts", "'#fff'"),
+        ),
+    ],
+)
+def test_topics_and_lists_of_places(text, breaks, keeps):
+    assert broken_by(text, *breaks)
+    assert not broken_by(text, *keeps)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- No allocations in `poll` and `tick`. No `Vec::push`, `Box::new`.",
+        "No `build.gradle`, `package.json`, or wrappers exist yet.",
+    ],
+)
+def test_what_holds_elsewhere_or_is_only_missing_is_not_forbidden(text):
+    assert measures_of(text) == []
