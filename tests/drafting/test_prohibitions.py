@@ -1,7 +1,9 @@
-"""What is forbidden except in some files, outside a folder, unless somebody asks, or to one tool.
+"""Prohibitions that leave out some files, hold outside a folder or until somebody asks.
 
 Every sentence is our own.
 """
+
+import re
 
 import pytest
 import yaml
@@ -192,8 +194,6 @@ def lifted(text: str) -> dict:
     ],
 )
 def test_a_request_of_the_user_lifts_a_prohibition(text, request_, other, tmp_path):
-    import re
-
     words = lifted(text)["unless"]["user"]
     assert re.search(words, request_)
     assert not re.search(words, other)
