@@ -108,7 +108,7 @@ def test_a_larger_budget_extends_a_check(tmp_path):
     model = KeepsShares(SHARES)
     _, checks = check(model, SUITE, tmp_path, settings, TERMS)
     assert [item.verdict for item in checks] == [PASS, FAIL, UNDECIDED]
-    assert not {n for _, n in model.held} & {record.conversation for record in run.records}
+    assert not {n for _, n in model.begun} & {record.conversation for record in run.records}
 
 
 def bot_of(out, shares, terms):
