@@ -55,7 +55,8 @@ _COMMANDS_IN_BRACKETS = re.compile(
 )
 # "destructive commands like `a` or `b`"
 _COMMANDS_LIKE = re.compile(
-    rf"(?:any )?(?:[\w-]+ )*commands? (?:like|such as|including) (?P<commands>{CODES})"
+    r"(?:any )?(?:[\w-]+ )*(?:commands?|flags?|options?) (?:like|such as|including)"
+    rf" (?P<commands>{CODES})"
     r"(?:,? (?:or|and) [a-z -]+)?",
     re.I,
 )
@@ -262,6 +263,8 @@ def dependency_rule(clause: Clause) -> list[Draft]:
         return []
     if not instruction.does(("add", "install", "introduce", "use", "bring")):
         return []
+    if not clause.begins_statement and clause.text.startswith("no "):
+        return []  # "hashing (no dependencies)" describes it
     if not whole_match(_NEW_PACKAGES, instruction.object) or not instruction.has_only():
         return []
     if instruction.does(["use"]) and " " not in instruction.object:
