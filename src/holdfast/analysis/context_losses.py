@@ -1,4 +1,4 @@
-"""What rules lose once older rounds leave the model's view, in each mode of `--context`.
+"""Compares how well rules are kept with every round in view, and once older rounds leave it.
 
 The same conversations are held with every round in view, and in a mode that leaves rounds out. Both
 are compared in the probes of the rounds in which the mode leaves some out. For example:
