@@ -93,6 +93,12 @@ RECORDS = (
         100,
     ),
     Record(
+        "loss/smollm2",
+        "benchmarks/loss.py --model smollm2 --dtype bfloat16 --seeds 0 1 --conversations 48"
+        " --rounds 8 --runs {runs} --out {out}",
+        45,
+    ),
+    Record(
         "precedent/qwen-0.5b",
         "benchmarks/precedent.py --model qwen-0.5b --dtype float32 --runs {runs} --out {out}",
         75,

@@ -90,7 +90,7 @@ def _broken_replies(record: dict) -> str:
     if broken < BROKEN_SHARE_WARNING:
         return ""
     return (
-        f"{broken:.0%} of its replies repeat an earlier one or loop, and {cut:.0%} are cut at the"
+        f"{broken:.0%} of its replies repeat an earlier turn or loop, and {cut:.0%} are cut at the"
         " token limit"
     )
 
@@ -143,12 +143,15 @@ def write_figure(path: Path) -> None:
     """Draws the changes of the table of kinds as an SVG; a change of too few conversations is left
     out.
     """
-    maps = {
-        f"{name}, {sum(run.conversations for run in model.runs)} conversations": [
+    records = _records()
+    maps = {}
+    for name, model in models().items():
+        title = f"{name}, {sum(run.conversations for run in model.runs)} conversations"
+        if _broken_replies(records[name]):
+            title += "\n(which break down)"
+        maps[title] = [
             row for row in model.rows if row.method == "none" and row.change.n >= _MIN_CONVERSATIONS
         ]
-        for name, model in models().items()
-    }
     with tempfile.TemporaryDirectory() as folder:
         write_loss_figure(maps, Path(folder))
         shutil.copy(Path(folder) / "loss_map.svg", path)

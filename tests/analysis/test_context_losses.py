@@ -1,4 +1,4 @@
-"""The losses of rules once older rounds leave the model's view, in each mode of `--context`."""
+"""Rules are compared with every round in view, and once older rounds leave it."""
 
 import json
 

@@ -190,6 +190,6 @@ def test_the_losses_of_a_model_whose_conversations_break_down_are_not_on_the_fir
     shares = {"cut": 0.75, "own": 0.0, "other": 0.0, "loops": broken, "broken": broken}
     record["collapse"] = [{"turns": 200, **shares, "collapsed_from_round": {}}]
     monkeypatch.setattr(loss, "_records", lambda: {"a": record})
-    line = f"{broken:.0%} of its replies repeat an earlier one or loop, and 75% are cut"
+    line = f"{broken:.0%} of its replies repeat an earlier turn or loop, and 75% are cut"
     assert (line in loss.conversations_list()) == breaks_down
     assert ("`a`" in loss.lost_sentences()) != breaks_down

@@ -38,8 +38,7 @@ Used by all commands
   loss_map.py          which kinds of rules are lost; loss_rows.py: its rows; loss_map_file.py:
                        loss_map.json
   recalled_rules.py    rules that the model can state, and breaks
-  context_losses.py    what rules lose once older rounds leave the model's view, in each mode of
-                       `--context`
+  context_losses.py    how well rules are kept once older rounds leave the model's view
 
 `holdfast logs`
   adherence.py         how well each rule is kept; rule_scores.py: its scores; first_breaks.py:

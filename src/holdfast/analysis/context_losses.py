@@ -1,4 +1,4 @@
-"""How much less rules are kept once older rounds leave the model's view, by mode of `--context`.
+"""Compares how well rules are kept with every round in view, and once older rounds leave it.
 
 The same conversations are held with every round in view, and in a mode that leaves rounds out. Both
 are compared in the probes of the rounds in which the mode leaves some out. For example:
