@@ -45,17 +45,17 @@ def causal(queries, keys):
 
 
 def spans(kind, keys):
+    """The span of each of three rows."""
+    columns = {
+        "first": [range(5)] * 3,
+        "even": [range(3, 8)] * 3,
+        "ragged": [range(2, 7), range(5, 9), [1, 6, 7]],
+        "some empty": [[], range(4, 9), []],
+        "whole": [range(keys)] * 3,
+    }[kind]
     span = torch.zeros(3, keys, dtype=torch.bool, device=DEVICE)
-    if kind == "first":
-        span[:, :5] = True
-    elif kind == "even":
-        span[:, 3:8] = True
-    elif kind == "ragged":
-        span[0, 2:7], span[1, 5:9], span[2, 1], span[2, 6:8] = True, True, True, True
-    elif kind == "some empty":
-        span[1, 4:9] = True
-    elif kind == "whole":
-        span[:] = True
+    for row, inside in enumerate(columns):
+        span[row, list(inside)] = True
     return span
 
 

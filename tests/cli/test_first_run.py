@@ -436,19 +436,8 @@ def bot(tmp_path, monkeypatch, folder):
     slow = pilot_of(488)  # the shortest conversations, one at first
     monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
     monkeypatch.setattr(timed_run, "TimeBox", FirstGroup)
-    return [
-        "try",
-        "--model",
-        str(folder),
-        "--prompt",
-        "bot.txt",
-        "--max-new-tokens",
-        "8",
-        "--minutes",
-        "1",
-        "--out",
-        "runs/mine",
-    ]
+    options = "--prompt bot.txt --max-new-tokens 8 --minutes 1 --out runs/mine"
+    return ["try", "--model", str(folder), *options.split()]
 
 
 class Stuck(ScriptedModel):

@@ -1,7 +1,9 @@
-"""Prohibitions except in some files, outside a folder, unless somebody asks, or for one tool.
+"""Prohibitions that leave out some files, hold outside a folder or until somebody asks.
 
 Every sentence is our own.
 """
+
+import re
 
 import pytest
 import yaml
@@ -192,8 +194,6 @@ def lifted(text: str) -> dict:
     ],
 )
 def test_a_request_of_the_user_lifts_a_prohibition(text, request_, other, tmp_path):
-    import re
-
     words = lifted(text)["unless"]["user"]
     assert re.search(words, request_)
     assert not re.search(words, other)
@@ -381,3 +381,39 @@ def test_lists_of_permissions_tables_and_descriptions(text, specs):
 def test_what_code_never_does_is_forbidden(text, breaks, keeps):
     assert broken_by(text, *breaks)
     assert not broken_by(text, *keeps)
+
+
+@pytest.mark.parametrize(
+    ("text", "breaks", "keeps"),
+    [
+        (
+            "**Memory leaks**: never use `libc::free`.",
+            ("a.rs", "libc::free(x)"),
+            ("a.rs", "free(x)"),
+        ),
+        (
+            "Use `?`, never `unwrap()` in production.",
+            ("a.rs", "x.unwrap()"),
+            ("tests/a.rs", "x.unwrap()"),
+        ),
+        (
+            "Pages are in `src/routes/`. Never hardcode ad hoc colors in routes or components.",
+            ("src/routes/a.ts", "'#fff'"),
+            ("src/theme/a.ts", "'#fff'"),
+        ),
+    ],
+)
+def test_topics_and_lists_of_places(text, breaks, keeps):
+    assert broken_by(text, *breaks)
+    assert not broken_by(text, *keeps)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- No allocations in `poll` and `tick`. No `Vec::push`, `Box::new`.",
+        "No `build.gradle`, `package.json`, or wrappers exist yet.",
+    ],
+)
+def test_what_holds_elsewhere_or_is_only_missing_is_not_forbidden(text):
+    assert measures_of(text) == []

@@ -561,8 +561,8 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     tiny = replace(model(), prefix_memory=100_000)
     session = tiny.session(long_lived=True)
 
-    def some(first):
-        """Runs 48 requests, eight at a time; counts what is left afterwards."""
+    def count_after_48_requests(first):
+        """The tensors and the request states that are left after requests, eight at a time."""
         for begin in range(first, first + 48, 8):
             batch = []
             for n in range(begin, begin + 8):
@@ -582,8 +582,8 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     gc.collect()  # other tests may have left rows
     names = [type(item).__name__ for item in gc.get_objects()]
     before = sum(name in ("RequestState", "RenderedRequest") for name in names)
-    some(0)
-    counts = [some(50 * n) for n in range(1, 6)]
+    count_after_48_requests(0)
+    counts = [count_after_48_requests(50 * n) for n in range(1, 6)]
     assert session.stepped.scheduler.prefix_cache.size <= 100_000 and not session.stepped.open
     tensors, rows = zip(*counts, strict=True)
     assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= before + 16

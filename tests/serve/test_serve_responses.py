@@ -142,20 +142,12 @@ def test_tools_are_called_and_their_results_are_sent_back(tool_server, stream):
         {"type": "function_call_output", "call_id": call.call_id, "output": "nine"},
     ]
     after = respond(client, items, "Be kind.", tools=FLAT, max_output_tokens=4)
+    function = {"name": call.name, "arguments": call.arguments}
+    tool_call = {"id": call.call_id, "type": "function", "function": function}
     messages = [
         {"role": "system", "content": "Be kind."},
         items[0],
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": call.call_id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
-            ],
-        },
+        {"role": "assistant", "content": None, "tool_calls": [tool_call]},
         {"role": "tool", "tool_call_id": call.call_id, "content": "nine"},
     ]
     completion = client.chat.completions.create(

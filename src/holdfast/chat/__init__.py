@@ -2,8 +2,8 @@
 
 messages           messages, tools, and checks of both
 emphasis           the emphasised parts of messages; nearest finds what a wrong text may have meant
-rendered_chat      finds words of messages in a rendered chat
 prompt             renders a chat as text and as tokens, with its span
+rendered_chat      finds the words of messages in a rendered chat
 templates          chat templates, and what they support
 lost_messages      notices messages, and parts of tools, that a template leaves out
 default_prompts    the system prompt that a template inserts by itself

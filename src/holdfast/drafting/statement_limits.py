@@ -62,7 +62,7 @@ _NOT_IN_FORCE = re.compile(
 )
 # "none found in this repository (no `.cursorrules`)"
 _ABSENT = re.compile(
-    r"(?:none|nothing|not|no [\w ]{1,30}?)(?: (?:yet|currently))?"
+    r"(?:none|nothing|not|no [\w `.,/-]{1,60}?)(?: (?:yet|currently))?"
     r" (?:found|present|configured|available|defined|installed|set up|exists?)\b",
     re.I,
 )

@@ -2,8 +2,8 @@
 
 calibrating          `holdfast calibrate`: the stability and capability of a model under each fix
 calibration_plan     the sizes, prompts and conversations of a calibration
-capability           the questions and texts that measure capability
-capability_items     reads them from files
+capability           the questions that measure capability
+capability_items     reads the questions and texts of each kind of capability
 questioner           asks them in the middle of dialogs
 checking             `holdfast check`: conversations of each prompt until its verdict is certain
 precedent            `holdfast precedent`: does a model follow its prompt, or its earlier replies?

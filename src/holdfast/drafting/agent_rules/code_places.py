@@ -57,7 +57,7 @@ _ALL_CODE = form(
     + one_of(
         *("repo", "repository", "project", "codebase", "source files?"),
         rf"(?:{_KIND_OF_CODE} )?code(?:base| ?paths?)?",
-        "production paths?",
+        "production(?: paths?)?",
         "tests or production code",
         "production code or tests",
     ),
@@ -143,7 +143,8 @@ def places_of(instruction: Instruction, statement: Statement) -> Places | None:
             named.append(outside(text) if relation in (Relation.IN, Relation.EXCEPT) else None)
         elif relation is Relation.IN or is_from:
             place = _inside(text) or _folder_named(text, statement.document)
-            named.append(place or _kind_of_files(text))
+            place = place or _kind_of_files(text)
+            named.append(place or _all_inside(text, statement.document))
         elif relation is Relation.OUTSIDE:
             paths = codes_in(statement.opening)
             is_known = bool(text) or len(paths) == 1
@@ -199,6 +200,16 @@ def _folder_named(place: str, document: str) -> Places | None:
         if re.search(rf"(?<![\w-]){re.escape(folder)}/", document):
             return Places((f"**/{folder}/*",))
     return None
+
+
+def _all_inside(places: str, document: str) -> Places | None:
+    """The files in all places of a list such as "routes or components"; None if one of them is not
+    a set of files.
+    """
+    parts = re.split(r",? or |,? and |, ", places)
+    named = [_inside(part) or _folder_named(part, document) for part in parts]
+    is_known = len(parts) > 1 and all(place and place.included for place in named)
+    return _join(filter(None, named)) if is_known else None
 
 
 def _kind_of_files(place: str) -> Places | None:
@@ -349,11 +360,15 @@ def is_scoped(statement: Statement) -> bool:
         return True
     if len(label.split()) <= 1 or _GENERAL_LABEL.search(label):
         return False
-    codes = [re.split(r"[(\"'/]", code)[0] for code in codes_in(statement.text)]
+    codes = codes_in(statement.text)
+    if codes and all(map(_QUALIFIED_NAME.fullmatch, codes)):
+        return False  # "Memory leaks: never use `libc::free`" is about all code
+    codes = [re.split(r"[(\"'/]", code)[0] for code in codes]
     names = re.findall(r"[a-z]{4,}", " ".join(codes).lower())
     return not any(name in label.lower() for name in names)  # "Console cleanup: no `console.log`"
 
 
+_QUALIFIED_NAME = re.compile(r"[A-Za-z]\w+(?:(?:\.|::)[A-Za-z]\w+)+(?:\(\))?")
 # the label of the first sentence of an item, which is about the others too
 _LABEL_OF_ITEM = re.compile(r"(?P<label>[A-Z][^:`.!?]{2,60}): ")
 

@@ -273,6 +273,8 @@ _TELLS = re.compile(
     r"|includes|exposes|shows|stores|holds)\b",
     re.I,
 )
+# before "No `Vec::push`", in the same item
+_NAMES_FUNCTIONS = re.compile(r"\b(?:in|inside|within) `\w+(?:\(\))?`")
 _NO_VERB = re.compile(r"(?:no|never) `", re.I)
 _NAME_OF_MEMBER = re.compile(r"`\w+\.\w+`")
 
@@ -291,6 +293,7 @@ def _may_be_no_code(
         _MERE_NAME.fullmatch(text) is not None
         # "These are wrapped. Don't `trim()`." is about these
         or bool(statement.opening and _BARE_CALL.match(text) and statement.text.startswith(text))
+        or bool(_NO_VERB.match(text) and _NAMES_FUNCTIONS.search(statement.opening))
         or bool(_NO_VERB.match(text) and _TELLS.match(statement.text))
         # "it reads the claim; this is not `auth.uid()`"
         or _DESCRIBES_IT.search(text) is not None

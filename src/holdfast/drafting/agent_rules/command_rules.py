@@ -55,7 +55,8 @@ _COMMANDS_IN_BRACKETS = re.compile(
 )
 # "destructive commands like `a` or `b`"
 _COMMANDS_LIKE = re.compile(
-    rf"(?:any )?(?:[\w-]+ )*commands? (?:like|such as|including) (?P<commands>{CODES})"
+    r"(?:any )?(?:[\w-]+ )*(?:commands?|flags?|options?) (?:like|such as|including)"
+    rf" (?P<commands>{CODES})"
     r"(?:,? (?:or|and) [a-z -]+)?",
     re.I,
 )
@@ -264,6 +265,8 @@ def dependency_rule(clause: Clause) -> list[Draft]:
         return []
     if not instruction.does(("add", "install", "introduce", "use", "bring")):
         return []
+    if not clause.begins_statement and clause.text.startswith("no "):
+        return []  # "hashing (no dependencies)" describes it
     if not whole_match(_NEW_PACKAGES, instruction.object) or not instruction.has_only():
         return []
     if instruction.does(["use"]) and " " not in instruction.object:
@@ -376,8 +379,9 @@ def preference_rule(clause: Clause) -> list[Draft]:
     if _SEARCHES.fullmatch(clause.text):
         return _require_rather(["rg"], ["grep"])
     if wrapper := whole_match(_PREFERRED_WRAPPER, clause.text):
-        bare_python = rf"(?!{wrapper['wrapper']} ){command_pattern('python')}"
-        spec = measure("prefers", use=rf"{wrapper['wrapper']}\b", rather_than=bare_python)
+        program = wrapper["wrapper"]
+        alone = rf"(?!{program} ){command_pattern('python')}"
+        spec = measure("prefers", use=rf"{program}\b", rather_than=alone)
         return [Draft("command", "requirement", spec)]
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)

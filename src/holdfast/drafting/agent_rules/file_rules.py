@@ -467,7 +467,8 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
     if _NEVER_COMMIT.match(clause.text):  # "secrets live in `.env` (never commit)"
         is_whole = _NEVER_COMMIT.fullmatch(clause.text) is not None
         beside = _FILE_NEVER_COMMITTED.match(whole)
-        return beside or (_ONLY_FILE.fullmatch(whole) if is_whole else None)
+        if match := beside or (_ONLY_FILE.fullmatch(whole) if is_whole else None):
+            return match
     instructions = [instruction_of(text, clause.is_prohibited) for text in (clause.text, whole)]
     for instruction in filter(None, instructions):
         if not _forbids_committing(instruction):

@@ -128,12 +128,17 @@ def _tokens_in_parts(parts: Sequence[str], statement: Statement) -> list[CodeTok
     return tokens
 
 
+_AS_HARDCODED = re.compile(
+    r"^(?:hardcoded )?(?:hard-coded|ad[ -]hoc|arbitrary|inline)(?= (?:hex|colou?r))"
+)
+
+
 def _named_in_any_form(words: str) -> CodeToken | None:
     """The code with a name such as "hex values", also as "a hex value" or "hard-coded hex values";
     None if there is none.
     """
     plain = re.sub(r"^(?:an?|any) ", "", words.lower())
-    plain = re.sub(r"^(?:hard-coded|ad[ -]hoc|arbitrary|inline)(?= hex)", "hardcoded", plain)
+    plain = _AS_HARDCODED.sub("hardcoded", plain)
     plain = plain.replace("hard-coded", "hardcoded").replace("colour", "color")
     forms_of_name = (plain, f"{plain}s", plain.removesuffix("s"), plain.removeprefix("hardcoded "))
     return next(filter(None, map(named_token, forms_of_name)), None)
