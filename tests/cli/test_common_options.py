@@ -6,6 +6,7 @@ from paths import ROOT
 
 from holdfast.cli import main
 from holdfast.cli.command_list import GROUPS, command_named
+from holdfast.cli.main_parser import read_command
 from holdfast.cli.shared.command import Arg, file_to_write
 from holdfast.cli.shared.command_parser import JSON
 from holdfast.proxy.chat_log import ChatLog
@@ -134,3 +135,24 @@ def test_a_folder_that_is_not_created_in_the_end_is_not_named(tmp_path, capsys):
 def test_a_log_of_the_proxy_gets_its_folder(tmp_path):
     ChatLog(tmp_path / "new" / "chats.jsonl")
     assert (tmp_path / "new" / "chats.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "temperature", "tokens"),
+    [
+        ("drift --model smollm2", 0.7, 400),
+        ("drift --model http://127.0.0.1:8000/v1", 0.7, 400),
+        ("drift", 1.0, 400),
+        ("check own.yaml --model smollm2", 0.7, 400),
+        ("calibrate --model smollm2", 0.7, 400),
+        ("drift --model smollm2 --temperature 1 --max-new-tokens 9", 1.0, 9),
+        ("drift --temperature 0", 0.0, 400),
+    ],
+)
+def test_models_that_people_use_are_sampled_at_a_temperature_of_their_own(
+    words, temperature, tokens
+):
+    _, arguments = read_command(words.split())
+    sampling = arguments.sampling_for(arguments.model)
+    assert (sampling.temperature, sampling.max_new_tokens) == (temperature, tokens)
+    assert getattr(arguments, "conversations", None) in (None, 40)

@@ -23,6 +23,7 @@ from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
 
+# a1 to a4, b1 to b4, c1 to c4: each script has four messages
 SCRIPTS = [[f"{name}{number}" for number in (1, 2, 3, 4)] for name in "abc"]
 
 
@@ -34,13 +35,14 @@ def scripts(tmp_path):
 
 
 def cast(scripts):
+    """The participants of a run whose user messages are from the scripts."""
     return drift.Cast(user_turns=scripts)
 
 
 def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
     scripted = Scripted()
     settings = replace(QUICK, conversations=1)
-    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings, cast=cast(scripts)))[0]
+    (record,) = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings, cast=cast(scripts)))
     lines = SCRIPTS[record["scripted"]["line"] - 1]
     turns = record["turns"]
     assert [turn["text"] for turn in turns[::2]] == lines[:3]
@@ -49,10 +51,12 @@ def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
     prompt = record["agent"]["system_prompt"]
     views = [[message["content"] for message in request.messages] for request in scripted.requests]
     probes = [probe["question"] for probe in record["probes"]]
-    b1, b2 = turns[1]["text"], turns[3]["text"]
-    assert [prompt, lines[0], b1, lines[1]] in views  # the agent's second turn
-    assert [prompt, probes[0]] in views  # round 1: the unloaded model
-    assert [prompt, lines[0], b1, lines[1], b2, probes[2]] in views  # in place of the third message
+    first_answer, second_answer = turns[1]["text"], turns[3]["text"]
+    # the agent's second turn
+    assert [prompt, lines[0], first_answer, lines[1]] in views
+    # the probe of round 1 comes before any message, that of round 3 in place of the third
+    assert [prompt, probes[0]] in views
+    assert [prompt, lines[0], first_answer, lines[1], second_answer, probes[2]] in views
     assert len(views) == 6 == count_replies(SUITE, settings, [0], cast(scripts))
     assert {probe["kind"] for probe in record["probes"]} == {"stability"}  # nobody to adopt from
     assert record["user"]["system_prompt"] == ""
@@ -61,15 +65,15 @@ def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
 def test_every_script_is_used_before_one_is_used_again(scripts):
     scripted = cast(scripts)
     settings = resolve_settings(SUITE, replace(QUICK, conversations=9), scripted)
-    lines = [
-        draw_conversation(SUITE, settings, number, scripted).script.line for number in range(9)
-    ]
+
+    def lines_with(settings):
+        conversations = [draw_conversation(SUITE, settings, n, scripted) for n in range(9)]
+        return [conversation.script.line for conversation in conversations]
+
+    lines = lines_with(settings)
     assert Counter(lines) == {1: 3, 2: 3, 3: 3}
     assert all(set(lines[lap : lap + 3]) == {1, 2, 3} for lap in (0, 3, 6))
-    other_seed = replace(settings, seed=5)
-    assert lines != [
-        draw_conversation(SUITE, other_seed, number, scripted).script.line for number in range(9)
-    ]
+    assert lines != lines_with(replace(settings, seed=5))
 
 
 @pytest.mark.parametrize("probe_at", only_fast(["in-place", "after-round"], "in-place"))
@@ -162,7 +166,7 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     assert "'scripts.jsonl' have changed" in error, error
 
 
-def test_what_a_message_puts_the_rules_under_is_recorded_and_exported(tmp_path):
+def test_the_pressure_of_a_message_is_recorded_and_exported(tmp_path):
     path = tmp_path / "tagged.jsonl"
     script = [
         {"text": "a1", "pressure": "none"},
@@ -178,14 +182,16 @@ def test_what_a_message_puts_the_rules_under_is_recorded_and_exported(tmp_path):
     assert [turn.text for turn in users] == ["a1", "a2", "a3", "a4"]
     assert [turn.pressure for turn in users] == ["none", "push", None, "paste"]
     assert "pressure" not in record.turns[1].to_json()
-    columns = run.to_columns()
-    by_round = dict(zip(columns["round"], columns["pressure"], strict=True))
-    assert by_round == {1: None, 2: "none", 3: "push", 4: None}  # each in place of its message
+    # a probe in place of a message comes after the message of the round before
+    assert pressure_by_round(run) == {1: None, 2: "none", 3: "push", 4: None}
     after = replace(settings, probe_at="after-round")
     run = drift.run(Scripted(), SUITE, tmp_path / "after", after, cast=cast(path))
+    assert pressure_by_round(run) == {1: "none", 2: "push", 3: None, 4: "paste"}
+
+
+def pressure_by_round(run):
     columns = run.to_columns()
-    by_round = dict(zip(columns["round"], columns["pressure"], strict=True))
-    assert by_round == {1: "none", 2: "push", 3: None, 4: "paste"}
+    return dict(zip(columns["round"], columns["pressure"], strict=True))
 
 
 def test_an_unknown_pressure_is_refused(tmp_path):
@@ -212,6 +218,7 @@ def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
     assert set(columns["rule_kind"]) == {"closing"} and set(columns["polarity"]) == {"gate"}
 
 
+# a suite of one's own: such suites get bundled scripts unless an option says who the user is
 OWN = """name: own
 cases:
   - id: tony
@@ -248,27 +255,6 @@ def test_a_suite_of_ones_own_gets_scripted_messages(tmp_path, monkeypatch, words
     assert (turns and turns.name) == expected
 
 
-@pytest.mark.parametrize(
-    ("words", "temperature", "tokens"),
-    [
-        ("drift --model smollm2", 0.7, 400),
-        ("drift --model http://127.0.0.1:8000/v1", 0.7, 400),
-        ("drift", 1.0, 400),
-        ("check own.yaml --model smollm2", 0.7, 400),
-        ("calibrate --model smollm2", 0.7, 400),
-        ("drift --model smollm2 --temperature 1 --max-new-tokens 9", 1.0, 9),
-        ("drift --temperature 0", 0.0, 400),
-    ],
-)
-def test_models_that_people_use_are_sampled_at_a_temperature_of_their_own(
-    words, temperature, tokens
-):
-    _, arguments = read_command(words.split())
-    sampling = arguments.sampling_for(arguments.model)
-    assert (sampling.temperature, sampling.max_new_tokens) == (temperature, tokens)
-    assert getattr(arguments, "conversations", None) in (None, 40)
-
-
 def test_usual_user_messages_are_named(tmp_path, folder, capsys):
     (tmp_path / "own.yaml").write_text(OWN)
     words = f"drift --model {folder} --suite {tmp_path / 'own.yaml'} --rounds 1 --conversations 1"
@@ -282,12 +268,12 @@ def test_usual_user_messages_are_named(tmp_path, folder, capsys):
 
 @pytest.mark.slow
 def test_a_check_says_that_the_earlier_conversations_were_held_otherwise(tmp_path, folder, capsys):
-    suite, before = tmp_path / "own.yaml", tmp_path / "before"
+    suite, before, now = (tmp_path / name for name in ("own.yaml", "before", "now"))
     suite.write_text(OWN.replace("ends_with, word: Tony", "contains, words: [Tony]"))
     words = f"--model {folder} --rounds 1 --max-new-tokens 4"
-    as_in_0_3 = "--temperature 1 --user-turns none --conversations 1"
-    drifted = f"drift --suite {suite} {words} {as_in_0_3} --out {before}"
-    assert main(drifted.split()) == 0
-    main(f"check {suite} {words} --against {before} --budget 1 --out {tmp_path / 'now'}".split())
+    defaults_of_0_3 = "--temperature 1 --user-turns none --conversations 1"
+    drift_command = f"drift --suite {suite} {words} {defaults_of_0_3} --out {before}"
+    assert main(drift_command.split()) == 0
+    main(f"check {suite} {words} --against {before} --budget 1 --out {now}".split())
     stderr = capsys.readouterr().err
     assert "(--temperature 1.0 there, 0.7 here; --user-turns none there, everyday.jsonl" in stderr

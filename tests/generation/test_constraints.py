@@ -1,4 +1,7 @@
-"""Replies whose draws are constrained: penalties on repeated tokens, and grammars."""
+"""Replies whose draws are constrained: penalties on repeated tokens, and grammars.
+
+A penalty lowers the logits of earlier tokens; a mask of a grammar forbids all that it rules out.
+"""
 
 import json
 import sys
@@ -46,8 +49,8 @@ def format_of(schema, name="person"):
 
 
 @dataclass
-class Drawn:
-    """A request's state as its constraints see it."""
+class RowState:
+    """The part of a request's state that constraints read."""
 
     token_ids: list[int]
     penalties: Penalties = Penalties()
@@ -63,8 +66,8 @@ class Drawn:
 
 
 @dataclass
-class Allows:
-    """A matcher with one mask."""
+class OneMask:
+    """A matcher that always allows the same tokens, and remembers what it was asked about."""
 
     mask: torch.Tensor
     seen: list = field(default_factory=list)
@@ -77,15 +80,18 @@ class Allows:
         return self.mask
 
 
+# Penalties
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_penalties_equal_openais_formula(dtype):
     logits = torch.randn(4, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     logits = logits.to(dtype)
     rows = [
-        Drawn([3, 3, 7, 3], Penalties(0.7, 0.0)),
-        Drawn([3, 3, 7], Penalties(0.0, -1.5)),
-        Drawn([3, 29, 29], Penalties(-2.0, 1.25)),
-        Drawn([3, 3, 3]),  # no penalty
+        RowState([3, 3, 7, 3], Penalties(0.7, 0.0)),
+        RowState([3, 3, 7], Penalties(0.0, -1.5)),
+        RowState([3, 29, 29], Penalties(-2.0, 1.25)),
+        RowState([3, 3, 3]),  # no penalty
     ]
     constrained, failed = constrain(rows, logits)
     assert failed == {} and logits[0, 3] != constrained[0, 3]
@@ -105,8 +111,8 @@ def test_penalties_act_on_every_draw_of_a_reply():
     for token in reply.token_ids:
         with torch.inference_mode():
             logits = model().hf_model(torch.tensor([ids])).logits[0, -1]
-        least = oracles.penalised(logits.tolist(), tokens, -1.5, -0.5)
-        assert least.index(max(least)) == token
+        penalised = oracles.penalised(logits.tolist(), tokens, -1.5, -0.5)
+        assert penalised.index(max(penalised)) == token
         ids.append(token)
         tokens.append(token)
 
@@ -130,11 +136,19 @@ def test_a_penalty_out_of_range_is_refused():
     assert excinfo.value.option == "presence_penalty"
 
 
+# Grammars
+
+
+def json_object_grammar():
+    grammar = read_response_format({"type": "json_object"})
+    return compile_grammar(grammar, model().tokenizer, model().stop_ids)
+
+
 def test_a_mask_forbids_tokens_beyond_the_vocabulary_and_leaves_other_rows():
     logits = torch.randn(3, 12)
     mask = torch.zeros(8, dtype=torch.bool)
     mask[[2, 5]] = True
-    rows = [Drawn([4]), Drawn([1], matcher=Allows(mask)), Drawn([])]
+    rows = [RowState([4]), RowState([1], matcher=OneMask(mask)), RowState([])]
     constrained, _ = constrain(rows, logits)
     assert constrained[1].isfinite().nonzero()[:, 0].tolist() == [2, 5]
     assert torch.equal(constrained[[0, 2]], logits[[0, 2]])
@@ -174,8 +188,7 @@ def test_a_constrained_reply_is_drawn_from_the_models_own_distribution():
     """Where a free greedy reply satisfies the grammar anyway, the constraint changes nothing."""
     free = model().generate(PIRATE, temperature=0, max_new_tokens=40)
     sampling = holdfast.Sampling(temperature=0, max_new_tokens=60)
-    source = f"start: {json.dumps(free.text)}"
-    grammar = Grammar(source, "the same text")
+    grammar = Grammar(f"start: {json.dumps(free.text)}", "the same text")
     (constrained,) = model().generate_batch([Request(PIRATE, sampling=sampling, grammar=grammar)])
     assert constrained.token_ids == free.token_ids and constrained.stop_reason == "stop"
 
@@ -194,30 +207,41 @@ def test_steering_and_a_schema_go_together(method):
 
 
 def test_a_failed_step_takes_back_what_a_matcher_has_read():
-    grammar = compile_grammar(
-        read_response_format({"type": "json_object"}), model().tokenizer, model().stop_ids
-    )
+    grammar = json_object_grammar()
     ids = model().tokenizer('{"a": 1}', add_special_tokens=False).input_ids
-    matcher, fresh_matcher = grammar.matcher(), grammar.matcher()
+    matcher = grammar.matcher()
     for length in (0, 1, 3, 2, 1, 4, len(ids)):
         allowed = matcher.allowed(ids[:length])
-        assert torch.equal(allowed, fresh_matcher.allowed(ids[:length]))
+        assert torch.equal(allowed, grammar.matcher().allowed(ids[:length]))
         following = ids[length] if length < len(ids) else min(model().stop_ids)
         assert allowed[following]
-        fresh_matcher = grammar.matcher()
     assert matcher.allowed(ids).nonzero()[:, 0].tolist() == sorted(model().stop_ids)
 
 
 def test_a_grammar_that_cannot_go_on_ends_its_own_row_alone():
-    grammar = compile_grammar(
-        read_response_format({"type": "json_object"}), model().tokenizer, model().stop_ids
-    )
-    matcher = grammar.matcher()
+    matcher = json_object_grammar().matcher()
     logits = torch.randn(2, len(model().tokenizer))
     wrong = model().tokenizer("no JSON", add_special_tokens=False).input_ids
-    constrained, failed = constrain([Drawn(wrong, matcher=matcher), Drawn([])], logits)
+    constrained, failed = constrain([RowState(wrong, matcher=matcher), RowState([])], logits)
     assert isinstance(failed[0], ModelError) and "a JSON object" in str(failed[0])
     assert torch.equal(constrained[1], logits[1])
+
+
+def test_the_name_of_a_function_may_hold_that_of_the_example_and_letters_of_a_token():
+    form = CallForm(
+        space="",
+        before='{"name": "example", ',
+        after="}</end>",
+        placeholder="example",
+        opening="",
+        special={"</e": 7, "</end>": 9},
+    )
+    call = form.call_rule(Function("my_example</end>", {"type": "array"}))
+    assert call.startswith('"{\\"name\\": \\"" "my_example</end>" "\\", " %json {"type": "object"')
+    assert call.endswith(' "}" <[9]>')
+
+
+# Response formats
 
 
 @pytest.mark.parametrize(
@@ -269,10 +293,3 @@ def test_a_reply_that_is_continued_has_no_grammar_of_its_own():
         model().generate(
             messages, continue_final_message=True, response_format={"type": "json_object"}
         )
-
-
-def test_the_name_of_a_function_may_hold_that_of_the_example_and_letters_of_a_token():
-    form = CallForm("", '{"name": "example", ', "}</end>", "example", "", {"</e": 7, "</end>": 9})
-    call = form.call_rule(Function("my_example</end>", {"type": "array"}))
-    assert call.startswith('"{\\"name\\": \\"" "my_example</end>" "\\", " %json {"type": "object"')
-    assert call.endswith(' "}" <[9]>')

@@ -62,13 +62,15 @@ def holdfast_attention(
     """
     current = pass_in(module)
     state = state_in(current, module)
-    if current is None or current.state is None:  # a steered pass has SDPA's masks
+    # 1. outside steered passes: the model's own attention; inside, the masks are made for SDPA
+    if current is None or current.state is None:
         plain = plain_attention(module, attention_mask, kwargs)
         if plain is not None:
             return plain(module, query, key, value, attention_mask, **kwargs)
     crosses = current is not None and current.crosses(module)
     if crosses and attention_mask is None and plain_name(getattr(module, "config", None)) != "sdpa":
         kwargs["is_causal"] = False  # without a mask, only SDPA treats cross-attention as causal
+    # 2. a layer that is not steered: SDPA, or a faster kernel of ours
     extras = _extras_of(module, kwargs)
     layer = 0 if state is None else _enter(state, module)
     if extras is None and (state is None or not state.steering.acts_on(layer)):
@@ -77,6 +79,7 @@ def holdfast_attention(
             return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
         inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
         return _attend_plainly(inputs).transpose(1, 2).contiguous(), None
+    # 3. a layer that is steered, traced, or has modified scores
     refuse_dropout(module, kwargs.get("dropout"))
     if not (attention_mask is None or isinstance(attention_mask, Tensor)):
         raise Unsteerable(
@@ -85,7 +88,7 @@ def holdfast_attention(
         )
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
     output = _attend_steered(state, layer, inputs, extras)
-    if output is None:  # nothing is moved here
+    if output is None:  # the layer's weights stay as they are
         tensors = inputs.query, inputs.key, inputs.value, inputs.mask
         return sdpa_attention_forward(module, *tensors, **kwargs)[0], None
     return output.transpose(1, 2).contiguous(), None
@@ -184,7 +187,7 @@ def _attend_steered(
 ) -> Tensor | None:
     """Computes the output of a layer that is steered, traced or has modified scores, [B, H, Q, D].
 
-    None if nothing is moved, so that SDPA can compute the output.
+    None if the layer's weights stay as they are, so that SDPA can compute the output.
     """
     if state is not None and extras is None and _merges(state, layer, inputs):
         output = _attend_merged(state, layer, inputs)
@@ -211,7 +214,7 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
 
 
 def _attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
-    """Computes the steered output, [B, H, Q, D]; None if nothing is moved."""
+    """Computes the steered output, [B, H, Q, D]; None if the weights stay as they are."""
     if inputs.query.shape[2] == 1:
         return steer_step(state, layer, inputs)
     return move_queries(state, layer, inputs) if state.steering.touches(layer) else None
@@ -256,8 +259,8 @@ def _attend_plainly(inputs: LayerInputs) -> Tensor:
 def holdfast_mask(**kwargs: Any) -> Tensor | None:
     """Implements transformers' mask interface.
 
-    Returns SDPA's mask in a steered pass, and otherwise the mask of the model's own attention. It
-    also reports the columns of the keys to a steered pass.
+    Returns SDPA's mask in a steered pass, and otherwise the mask of the model's own attention. In a
+    steered pass, it also reports which keys the layers will see.
     """
     current = PASS.get()
     config = kwargs.get("config")
@@ -267,23 +270,29 @@ def holdfast_mask(**kwargs: Any) -> Tensor | None:
     if current is not None and current.state is not None:
         name = "sdpa"
         if "allow_is_bidirectional_skip" not in kwargs:  # with it, the keys come from an encoder
-            q_length = int(kwargs.get("q_length", 0))
-            kv_length = int(kwargs.get("kv_length", 0))
-            kv_offset = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
-            current.state.report_keys(kwargs.get("q_offset", 0), q_length, kv_offset, kv_length)
+            _report_keys(current, current.state, kwargs)
     if current is not None and current.positions is not None:
         return _mask_by_positions(current, name, **kwargs)
     return ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)  # type: ignore[no-any-return]
 
 
+def _report_keys(current: Pass, state: PassState, kwargs: Mapping[str, Any]) -> None:
+    """Reports to a steered pass which queries and keys the mask is for."""
+    q_length = int(kwargs.get("q_length", 0))
+    kv_length = int(kwargs.get("kv_length", 0))
+    kv_offset = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
+    state.report_keys(kwargs.get("q_offset", 0), q_length, kv_offset, kv_length)
+
+
 def _starts_of(current: Pass, keys: int) -> Starts | None:
-    """Returns where this number of keys begins, if rows differ in it; otherwise None."""
+    """Returns where `keys` keys begin in each row, if rows differ in it; otherwise None."""
     return current.starts if current.starts is not None and current.starts.keys == keys else None
 
 
 def _mask_by_positions(
     current: Pass,
-    plain: str,
+    implementation: str,
+    /,
     *,
     mask_function: Callable[..., Tensor],
     kv_length: int,
@@ -291,9 +300,10 @@ def _mask_by_positions(
     dtype: torch.dtype = torch.float32,
     **_: Any,
 ) -> Tensor:
-    """Makes the mask of the model's own rule, [row, 1, query, key], in the format of `plain`.
+    """Makes the mask of the model's own rule, [row, 1, query, key].
 
-    Queries are identified by their position, keys by their column.
+    It is additive for the `implementation` "eager", and otherwise boolean. Queries are identified
+    by their position, keys by their column.
     """
     positions = current.positions
     starts = _starts_of(current, kv_length)
@@ -303,7 +313,7 @@ def _mask_by_positions(
     keys = torch.arange(kv_length, device=positions.device)[None, None, None] + first_key
     visible = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
     visible = visible.expand(len(positions), 1, positions.shape[1], kv_length)
-    if plain != "eager":
+    if implementation != "eager":
         return visible
     return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
 

@@ -29,7 +29,7 @@ from holdfast.coding_agents.session_state import (
     write_state,
 )
 from holdfast.errors import UsageError
-from holdfast.logs.context import compactions
+from holdfast.logs.context import compaction_starts
 from holdfast.logs.dialogs import LoggedExchange, LoggedTurn, exchanges_of, turns_of
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.session_part import SessionPart, read_session_part
@@ -174,8 +174,8 @@ def _answer(
 
 def _count_compactions(part: SessionPart, offset: int) -> int:
     """Counts the compactions that begin after a byte of the log."""
-    begins = compactions(part.events)
-    return sum(part.offset_of(part.events[position]) >= offset for position in begins)
+    starts = compaction_starts(part.events)
+    return sum(part.offset_of(part.events[position]) >= offset for position in starts)
 
 
 def _judge(

@@ -2,7 +2,8 @@
 
 A file passes these stations, each of which knows only those before it:
 
-1. `rules_file` reads it into statements: sentences with the headings above them;
+1. `rules_file` reads it into statements: sentences with the headings above them, and the rules that
+   `table_rows` finds in rows of tables;
 2. `grammar` reads a statement: its clauses, and each clause as an instruction;
 3. `agent_rules` and `reply_rules` have a reader for each theme of rules, which drafts the rules
    that a clause states;

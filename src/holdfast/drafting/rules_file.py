@@ -18,6 +18,8 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from typing import NamedTuple
 
+from holdfast.drafting.table_rows import TableRow, rules_of_row
+
 # --- The lines that begin something
 
 _ITEM = re.compile(r"^(\s*)(?:[-*+•]|(\d{1,3}[.)]))\s+(?:\[[ xX]\]\s+)?(.*)$")
@@ -176,13 +178,7 @@ def read_statements(text: str) -> list[Statement]:
             nested = _paragraph_below(blocks, number)
         else:
             nested = _nested_text(blocks, number)
-        cells = (
-            _forbidden_cells(block, columns, under)
-            or _commands_of_row(block, columns, under)
-            or _case_of_row(block, columns, under)
-            or _labelled_row(block, columns, under)
-            or _orders_of_row(block, columns, under)
-        )
+        of_row = _statements_of_row(block, columns, under) if columns else []
         earlier, later = _items_around(blocks, number) if block.is_item else ((), ())
         statements += (
             replace(
@@ -192,7 +188,7 @@ def read_statements(text: str) -> list[Statement]:
                 is_numbered=block.is_step,
                 document=text,
             )
-            for statement in cells or _statements_of_block(block, under, nested)
+            for statement in of_row or _statements_of_block(block, under, nested)
         )
         if block.element is Element.SENTENCE:
             plain = block.plain
@@ -200,15 +196,6 @@ def read_statements(text: str) -> list[Statement]:
                 depth = block.indent if block.is_item else block.indent - 1
                 parents.append(_Above(depth, plain))
     return statements
-
-
-# the header of a column of a table, whose cells are forbidden
-_FORBIDS_CELLS = re.compile(
-    r"\W*(?:do not|don['’]t|never|not)(?: (?:use|run|write|do))?(?: this)?\W*"
-    r"|\W*(?:forbidden|banned)(?: \w+)?\W*|\W*instead of\W*|\W*anti-?patterns?\W*"
-    r"|[^\w\s]*❌[^\w\s]*",
-    re.I,
-)
 
 
 def _cells(block: _Block) -> list[str]:
@@ -221,161 +208,23 @@ def _columns(block: _Block, columns: list[str]) -> list[str]:
     return [] if block.element is not Element.TABLE else columns or _cells(block)
 
 
-def _forbidden_cells(
+def _statements_of_row(
     block: _Block, columns: Sequence[str], under: tuple[str, ...]
 ) -> list[Statement]:
-    """The cells of a row in columns such as "Don't use", each as an item below this heading."""
-    cells = _cells(block) if columns else []
+    """The statements of a row of a table; [] for the row of headers, and if it states no rule."""
+    cells = _cells(block)
     if len(cells) != len(columns) or cells == columns:
         return []
-    forbidden = [
-        _without_marks(cell)
-        for header, cell in zip(columns, cells, strict=True)
-        if _FORBIDS_CELLS.fullmatch(_without_marks(header))
-    ]
-    number = block.lines[0].number
+    row = TableRow([*map(_without_marks, columns)], [*map(_without_marks, cells)])
     return [
-        Statement(number, cell, under=(*under, "Never use"))
-        if cell.startswith("`")
-        else Statement(number, f"Never {cell[0].lower()}{cell[1:]}", under=under)
-        for cell in forbidden
-        if "`" in cell
+        Statement(
+            block.lines[0].number,
+            rule.text,
+            label=rule.label,
+            under=(*under, rule.heading) if rule.heading else under,
+        )
+        for rule in rules_of_row(row)
     ]
-
-
-_FORBIDS_IN_CELL = re.compile(r"\b(?:never|do not|don['’]t)\b|\bno `", re.I)
-
-
-def _orders_of_row(
-    block: _Block, columns: Sequence[str], under: tuple[str, ...]
-) -> list[Statement]:
-    """The cells of a row that forbid something, "always use `a`, never `b`", below what the first
-    cell says that they are about.
-    """
-    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
-    if len(cells) != len(columns) or len(cells) < 2 or _cells(block) == columns:
-        return []
-    label = cells[1] if cells[0].isdecimal() and len(cells) > 2 else cells[0]
-    return [
-        Statement(block.lines[0].number, cell, label=label.strip("`"), under=under)
-        for cell in cells[1:]
-        if "`" in cell and _FORBIDS_IN_CELL.search(cell)
-    ]
-
-
-# the headers of a column with commands, and of one that says when they are run
-_COMMANDS_COLUMN = re.compile(
-    r"\W*(?:commands?|run|scripts?|(?:required )?(?:gates?|checks?|commands?|verification"
-    r"|validation))\W*",
-    re.I,
-)
-_WHEN_COLUMN = re.compile(
-    r"\W*(?:(?:required|run|use|needed) )?when(?: to (?:run|use))?(?: (?:required|it))?\W*", re.I
-)
-_CHANGED_COLUMN = re.compile(
-    r"\W*(?:(?:if|when|after) )?(?:you )?(?:chang|modif|touch|edit)\w*(?: (?:files?|paths?|in))?\W*"
-    r"|\W*(?:files?|paths?|areas?) (?:changed|modified|touched|edited)\W*"
-    r"|\W*(?:changed? (?:types?|areas?)|types? of changes?|changes?)\W*",
-    re.I,
-)
-_WHEN_CELL = re.compile(
-    r"(?:before|after|when(?:ever)?|on)\b|(?P<change>(?:every|any|each)\b)", re.I
-)
-
-
-# "Element | Convention" above "Classes | PascalCase"
-_NAMED_COLUMN = re.compile(
-    r"\W*(?:elements?|kinds?|types?|items?|what|entit(?:y|ies)|constructs?|identifiers?|names?"
-    r"|things?|categor(?:y|ies)|targets?)\W*",
-    re.I,
-)
-_CASE_COLUMN = re.compile(
-    r"\W*(?:naming )?(?:conventions?|cases?|styles?|formats?|naming|patterns?)\W*", re.I
-)
-_CASE_CELL = re.compile(r"`?[\w-]+[ _-]?case`?", re.I)
-
-
-def _case_of_row(block: _Block, columns: Sequence[str], under: tuple[str, ...]) -> list[Statement]:
-    """The rule of a row such as "Classes | PascalCase" in a table of the case of names."""
-    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
-    if len(cells) != len(columns) or cells == columns:
-        return []
-    by_header = list(zip(columns, cells, strict=True))
-    names = [cell for header, cell in by_header if _NAMED_COLUMN.fullmatch(header)]
-    cases = [cell for header, cell in by_header if _CASE_COLUMN.fullmatch(header)]
-    if len(names) != 1 or len(cases) != 1 or not _CASE_CELL.fullmatch(cases[0]):
-        return []
-    return [Statement(block.lines[0].number, cases[0], label=names[0], under=under)]
-
-
-# the headers of a table with two columns whose rows are labelled sentences
-_SUBJECT_COLUMN = re.compile(
-    r"\W*(?:areas?|aspects?|topics?|items?|categor(?:y|ies)|settings?|concerns?|subjects?|contexts?"
-    r"|scopes?|what|things?|tools?|elements?|types?|rules?)?\W*",
-    re.I,
-)
-_SAYS_COLUMN = re.compile(
-    r"\W*(?:(?:our|required) )?(?:values?|choices?|conventions?|rules?|standards?"
-    r"|technolog(?:y|ies)|tools?|languages?|requirements?|styles?|formats?|settings?|details?|decisions?"
-    r"|polic(?:y|ies)|guidelines?|descriptions?)\W*",
-    re.I,
-)
-_SUBJECT_OF_ROW = re.compile(
-    r"(?:the )?(?:package manager|commits?|commit (?:messages?|style|format)|communication"
-    r"|conversation|repl(?:y|ies)|responses?|indent(?:ation)?|line (?:length|width)"
-    r"|branch(?:es| names?| naming)|(?:file|folder|directory) (?:names?|naming)|files|folders"
-    r"|director(?:y|ies)|(?:environment|env) variables|PRs?|pull requests?|PR titles?"
-    r"|imports|exports)(?: with (?:the )?users?)?",
-    re.I,
-)
-
-
-def _labelled_row(block: _Block, columns: Sequence[str], under: tuple[str, ...]) -> list[Statement]:
-    """The rule of a row such as "Package manager | pnpm only", as of "Package manager: pnpm only",
-    if rules are often stated about its subject.
-    """
-    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
-    if len(cells) != 2 or len(columns) != 2 or cells == columns:
-        return []
-    subject, says = map(_without_marks, columns)
-    if not _SUBJECT_COLUMN.fullmatch(subject) or not _SAYS_COLUMN.fullmatch(says):
-        return []
-    if not _SUBJECT_OF_ROW.fullmatch(cells[0]) or not cells[1]:
-        return []
-    return [Statement(block.lines[0].number, cells[1], label=cells[0], under=under)]
-
-
-_CODES = re.compile(r"`[^`]+`(?:(?:,? and |, | \+ )`[^`]+`)*")
-_PART_CELL = re.compile(r"[A-Z][\w-]*(?: (?:code|changes|only))*")
-
-
-def _commands_of_row(
-    block: _Block, columns: Sequence[str], under: tuple[str, ...]
-) -> list[Statement]:
-    """The order of a row such as "`make test` | before every commit" or "`src/` | `make test`", in
-    a table whose headers say that it has commands and when they are run.
-    """
-    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
-    if len(cells) != len(columns) or cells == columns:
-        return []
-    cells_by_header = list(zip(columns, cells, strict=True))
-    commands = [cell for header, cell in cells_by_header if _COMMANDS_COLUMN.fullmatch(header)]
-    whens = [cell for header, cell in cells_by_header if _WHEN_COLUMN.fullmatch(header)]
-    changed = [cell for header, cell in cells_by_header if _CHANGED_COLUMN.fullmatch(header)]
-    if len(commands) != 1 or len(whens) + len(changed) != 1 or not _CODES.fullmatch(commands[0]):
-        return []
-    if changed and _PART_CELL.fullmatch(changed[0]):
-        label = f"{changed[0].split()[0]} changes"
-        return [Statement(block.lines[0].number, commands[0], label=label, under=under)]
-    if changed:
-        occasion = f"After changing {changed[0]}" if _CODES.fullmatch(changed[0]) else ""
-    else:
-        when = _WHEN_CELL.match(whens[0])
-        is_change = when is not None and when["change"]
-        occasion = whens[0] if when else ""
-        occasion = f"After {occasion[0].lower()}{occasion[1:]}" if is_change else occasion
-    text = f"{occasion}, run {commands[0]}"
-    return [Statement(block.lines[0].number, text, under=under)] if occasion else []
 
 
 def _is_inside(block: _Block, indent: int) -> bool:

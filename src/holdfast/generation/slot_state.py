@@ -2,8 +2,12 @@
 
 For example:
 
-    slots with the tokens 0 to 4, and a window of 3 tokens
+    one slot with the tokens 0 to 4, and a window of 3 tokens
     -> SlotState(lengths=[5], window=Window(width=3, first_kept=[2]))
+
+    Window(width=3, spare=2, first_kept=[0])
+    .cut(slot=0, end=8)     -> 4: token 8 sees the tokens 6 to 8, and the spare tokens are 4 and 5
+    .min_prefix_len(4)      -> 6: token 6, which comes after such a prefix, sees the tokens 4 to 6
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ States = Mapping[tuple[str, int], Tensor]  # by kind and number
 
 @dataclass(frozen=True)
 class LayerColumns:
-    """The columns that a kind of layer reads and writes in a pass."""
+    """The columns that layers of one kind read and write in a pass."""
 
-    count: int  # number of columns read
+    count: int  # how many columns are read
     first: int  # the token in the first column; 0 if slots differ in it
     written: Tensor  # the column of each token written, [token]
 
@@ -57,11 +61,11 @@ class Window:
     question can reuse the rest.
     """
 
-    # tokens that a query sees, itself included; without a window, more than any text has
+    # how many tokens a query sees, itself included; without a window, more than any text has
     width: int = sys.maxsize
     spare: int = 0  # the most tokens kept beyond the window
     first_kept: list[int] = field(default_factory=list)  # by slot, the first token kept
-    # by slot, how many first tokens may be requested later
+    # by slot, how many of its first tokens later requests may reuse
     reusable_lens: list[int] = field(default_factory=list)
 
     def next_first(self, slot: int, end: int) -> int:
@@ -82,9 +86,9 @@ class Window:
         visible_from = max(0, end + 1 - self.width)
         return None if first > visible_from else max(first, visible_from - self.spare)
 
-    def min_prefix_len(self, cut: int) -> int:
-        """Length of the shortest prefix that can be reused from the tokens from `cut` on."""
-        return cut + self.width - 1 if cut else 0
+    def min_prefix_len(self, first: int) -> int:
+        """Length of the shortest prefix that can be reused from the tokens from `first` on."""
+        return first + self.width - 1 if first else 0
 
 
 @dataclass

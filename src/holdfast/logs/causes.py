@@ -18,10 +18,11 @@ from typing import Literal, NamedTuple
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of_rule
 from holdfast.errors import cut
-from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
+from holdfast.logs.context import Context
 from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
 from holdfast.logs.rule_sightings import SearchedTranscript, Sighting, breaking_call
+from holdfast.logs.unrecorded_prompts import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS
 from holdfast.measures.agent_acts.agent_tools import script_of
 from holdfast.measures.wording.rule_text import RuleText
 from holdfast.measures.wording.sentences import Passage
@@ -76,7 +77,7 @@ class DialogCauses:
     def compactions(self) -> tuple[LoggedCompaction, ...]:
         """The compactions of the dialog, and which rules each kept."""
         compactions: list[LoggedCompaction] = []
-        for position in self._searched.contexts.compactions:
+        for position in self._searched.contexts.compaction_starts:
             event = self._searched.path[position]
             effects = (rule.effect_of_compaction(position) for rule in self._rules.values())
             compactions.append(
@@ -127,7 +128,7 @@ class _RuleInDialog:
             # a system prompt stays in front of what a compaction left
             tokens=None if last is None else context.size_since(last + 1) // 4,
             calls=len(turn.done.earlier),
-            compactions=bisect_left(self._searched.contexts.compactions, first),
+            compactions=bisect_left(self._searched.contexts.compaction_starts, first),
         )
 
     def effect_of_compaction(self, position: int) -> CompactedRule | None:

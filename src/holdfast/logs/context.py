@@ -19,26 +19,6 @@ from operator import sub
 
 from holdfast.transcripts.transcript import Event, EventKind
 
-# Formats that never record the system prompt, or only a part of what comes before the dialog.
-WITHOUT_PROMPTS = frozenset(
-    (
-        *("claude-code", "gemini-cli", "gemini-cli-stream", "codex-exec", "chatgpt", "claude-ai"),
-        *("cline", "copilot", "copilot-cli", "opencode", "aider", "cursor", "goose"),
-        *("sillytavern", "google-adk", "openai-agents"),
-    )
-)
-# Formats whose agent puts a file of rules into every context; the transcript does not show it.
-AUTOMATIC_FILES = {
-    "claude-code": "CLAUDE.md",
-    "gemini-cli": "GEMINI.md",
-    "gemini-cli-stream": "GEMINI.md",
-}
-AGENTS = {  # names of these agents
-    "claude-code": "Claude Code",
-    "gemini-cli": "Gemini CLI",
-    "gemini-cli-stream": "Gemini CLI",
-}
-
 
 def size_of(event: Event) -> int:
     """The size of an event in the context, in bytes: its text and the arguments of its call."""
@@ -46,17 +26,17 @@ def size_of(event: Event) -> int:
     return len(event.text.encode("utf-8", "replace")) + len(arguments.encode("utf-8", "replace"))
 
 
-def compactions(path: Sequence[Event]) -> list[int]:
-    """The positions on a path where the context begins again: of each compaction, its first event,
-    as a compaction may have several.
+def compaction_starts(path: Sequence[Event]) -> list[int]:
+    """The positions on a path where the context begins again: the first event of each compaction,
+    which may have several in a row.
     """
-    begins: list[int] = []
+    starts: list[int] = []
     before: EventKind | None = None
     for position, event in enumerate(path):
         if event.kind is EventKind.COMPACTION and before is not EventKind.COMPACTION:
-            begins.append(position)
+            starts.append(position)
         before = event.kind
-    return begins
+    return starts
 
 
 class Contexts:
@@ -68,13 +48,14 @@ class Contexts:
 
     def before(self, position: int) -> "Context":
         """The context before an event."""
-        earlier = bisect_left(self.compactions, position)
-        start = self.compactions[earlier - 1] if earlier else 0
+        earlier = bisect_left(self.compaction_starts, position)
+        start = self.compaction_starts[earlier - 1] if earlier else 0
         return Context(self, start, position)
 
     @cached_property
-    def compactions(self) -> list[int]:
-        return compactions(self.path)
+    def compaction_starts(self) -> list[int]:
+        """The positions where the context begins again."""
+        return compaction_starts(self.path)
 
     def kept_by(self, compaction: int) -> frozenset[int]:
         """The positions of the events that the compaction at a position kept as they are."""
@@ -83,6 +64,7 @@ class Contexts:
         return self._kept[compaction]
 
     def _find_kept(self, compaction: int) -> Iterator[int]:
+        """Yields the positions of the events that a compaction names, if they were in context."""
         ids: set[str] = set()
         for event in self.path[compaction:]:
             if event.kind is not EventKind.COMPACTION:
@@ -118,10 +100,10 @@ class Contexts:
 
     @cached_property
     def total_sizes(self) -> list[int]:
-        """The size of all events before each one. A clearing takes off the size of what it removed
-        from its context.
+        """The size of all events before each position, less the size of what clearings before it
+        removed from their contexts.
         """
-        cleared_sizes = [0] * len(self.path)  # the size that each clearing removed
+        cleared_sizes = [0] * len(self.path)  # the size that the clearing at a position removed
         for position, clearing in self.cleared.items():
             if position >= self.before(clearing).start:
                 cleared_sizes[clearing] += self.sizes[position]
@@ -171,11 +153,12 @@ class Context:
         contexts = self.contexts
         first = min(max(position, self.start), self.end)
         size = contexts.total_sizes[self.end] - contexts.total_sizes[first]
-        for earlier in range(self.start, first):  # its clearing took off what was not counted here
+        # clearings from `first` on have also subtracted earlier events, which were never added
+        for earlier in range(self.start, first):
             if first <= contexts.cleared.get(earlier, -1) < self.end:
                 size += contexts.sizes[earlier]
-        kept = [number for number in self._kept if position <= number and self.shows(number)]
-        return size + sum(contexts.sizes[number] for number in kept)
+        kept = [event for event in self._kept if position <= event and self.shows(event)]
+        return size + sum(contexts.sizes[event] for event in kept)
 
     @property
     def _kept(self) -> frozenset[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.errors import UsageError, option
 from holdfast.files import read_text
-from holdfast.logs.context import WITHOUT_PROMPTS
+from holdfast.logs.unrecorded_prompts import WITHOUT_PROMPTS
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
 
 # how the names of files end that agents read, and from which `suite init` drafts a suite

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from holdfast.drift.cases import Rule
-from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
+from holdfast.logs.context import Contexts
 from holdfast.logs.dialogs import LoggedTurn
+from holdfast.logs.unrecorded_prompts import WITHOUT_PROMPTS
 from holdfast.measures.measure_specs import Measure
 from holdfast.measures.wording.rule_statements import find_statement
 from holdfast.measures.wording.rule_text import RuleText

@@ -64,7 +64,7 @@ def proxy_app(
         title: what the page says about the proxy.
         hosts: the host names that the proxy answers under; () for any.
     """
-    metrics.note_open(lambda: forwarding.open)
+    metrics.add_open_requests(lambda: forwarding.open)
 
     async def show_metrics(request: Request) -> Response:
         return Response(metrics.exposition(), 200, SECURITY_HEADERS, CONTENT_TYPE_LATEST)

@@ -54,10 +54,12 @@ class ProxyMetrics:
         registry.register(_TallyCollector(tally))
         registry.register(_SuiteRulesCollector(rules))
 
-    def note_open(self, count: Callable[[], float]) -> None:
-        """Adds a gauge of open requests, which `count` returns."""
-        text = "Requests that have not ended."
-        Gauge("holdfast_proxy_open", text, registry=self._registry).set_function(count)
+    def add_open_requests(self, count: Callable[[], float]) -> None:
+        """Adds a gauge of open requests, whose number `count` returns."""
+        gauge = Gauge(
+            "holdfast_proxy_open", "Requests that have not ended.", registry=self._registry
+        )
+        gauge.set_function(count)
 
     def note_answer(self, api: str, status: int) -> None:
         """Counts a request that has ended."""

@@ -20,7 +20,7 @@ def _entry(name: str, guide: Guide) -> list[str]:
             systems = [system for system, other in path_on.items() if other == path]
             lines.append(f"  {', '.join(systems)}: {path}")
     if guide.export:
-        lines.append(f"  export: {_plain(guide.export).removeprefix('or ')}")
+        lines.append(f"  export: {_plain(guide.export)}")
     return lines
 
 
@@ -41,6 +41,6 @@ def formats_table() -> str:
             for location in guide.places
         ]
         if guide.export:
-            places.append(guide.export)
+            places.append(f"or {guide.export}" if places else guide.export)
         rows.append(f"| `{name}` | {guide.reads} | {', '.join(places)} |")
     return "\n".join(rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.analysis.rule_context import context_effects, count_causes, total_causes
 from holdfast.analysis.statistics import Estimate
-from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
+from holdfast.logs.unrecorded_prompts import AGENTS, AUTOMATIC_FILES
 from holdfast.plurals import count_of, join_with_and
 from holdfast.records import BreachCause, Evidence, Run
 from holdfast.records.logs_summary import CompactionEffect

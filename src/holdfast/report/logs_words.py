@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.errors import cut
-from holdfast.logs.context import WITHOUT_PROMPTS
+from holdfast.logs.unrecorded_prompts import WITHOUT_PROMPTS
 from holdfast.records import Run
 
 # the length in characters to which a rule's words are cut: in sentences, in a column on the

@@ -1,4 +1,9 @@
-"""Prepares the precedent experiment: its settings, and the questions of each conversation."""
+"""Prepares the precedent experiment: its settings, and the questions of each conversation.
+
+For example, with `seen=(0, 1, 3)` a history has 3 replies, so a scenario of the rule "Sign as Tony"
+has 4 questions: "What is on the menu?", "Are you open?", "Do you deliver?", and the last one,
+"Where are you?", which is asked with 0, 1 and 3 of the replies in view.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +59,11 @@ class PrecedentSettings:
                 value=self.seen,
             )
 
+    @property
+    def history_length(self) -> int:
+        """How many replies a history has: the most that the model is shown."""
+        return self.seen[-1]
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -80,12 +90,12 @@ def _score(rule: Rule, reply: Reply) -> float | None:
 
 
 def draw_scenarios(suite: Suite, settings: PrecedentSettings) -> list[Scenario]:
-    """Draws the scenario of each conversation; prompts, and groups of rules with the same probes,
-    take turns.
+    """Draws the scenario of each conversation.
 
-    The last question is a probe of the rules. Those before it are further probes, so that every
-    reply of a history can keep or break the rules; if there are too few probes, starters come
-    first.
+    The rules of a prompt that have the same probes form a group, and the groups of all prompts take
+    turns. The last question is a probe of the group. Those before it are further probes, so that
+    every reply of a history can keep or break the rules; if there are too few probes, starters of
+    the suite come first.
 
     Raises:
         UsageError: the suite has judges, rules without probes, or too few questions.
@@ -97,7 +107,7 @@ def draw_scenarios(suite: Suite, settings: PrecedentSettings) -> list[Scenario]:
     for number in range(settings.conversations):
         case, rules = groups[number % len(groups)]
         rng = random.Random(seed_of("precedent", settings.seed, number))
-        questions = _draw_questions(suite, case, rules[0].probes, settings.seen[-1], rng)
+        questions = _draw_questions(suite, case, rules[0].probes, settings.history_length, rng)
         scenarios.append(Scenario(case, rules, questions))
     return scenarios
 
@@ -134,10 +144,10 @@ def _draw_questions(
 
 
 def count_replies(settings: PrecedentSettings, methods: Methods = ()) -> int:
-    """Returns how many replies a conversation takes: the next replies, and without a method also
-    those of its histories.
+    """Returns how many replies a conversation takes: those to the last question, and without a
+    method also those of its histories.
     """
     next_replies = 2 * len(settings.seen)
     if read_methods(methods):
         return next_replies
-    return 2 * settings.seen[-1] * settings.draws + 2 * next_replies
+    return 2 * settings.history_length * settings.draws + 2 * next_replies

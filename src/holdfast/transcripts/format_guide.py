@@ -28,11 +28,13 @@ class Place:
 
     @property
     def macos(self) -> str:
+        """The path on macOS, or the words that describe the folder."""
         application = f"~/Library/Application Support/{self.settings}"
         return application if self.settings else self.linux
 
     @property
     def windows(self) -> str:
+        """The path on Windows, or the words that describe the folder."""
         path = f"%APPDATA%/{self.settings}" if self.settings else f"%USERPROFILE%/{self.home}"
         return self.folder or path.replace("/", "\\")
 
@@ -44,7 +46,7 @@ class Guide:
     Args:
         reads: a description of the logs that are read, in Markdown.
         places: where the program keeps its logs; () if people export or write them themselves.
-        export: how to export a log; "" if the logs only have to be found.
+        export: how to export a log, in place of or besides `places`; "" if it is not exported.
     """
 
     reads: str
@@ -52,84 +54,88 @@ class Guide:
     export: str = ""
 
 
-_VS_CODE = "Code/User/globalStorage"
+_VS_CODE = "Code/User"  # its folder for settings
 
-# by the names in `FORMATS`
-GUIDES = {
+GUIDES = {  # by the name in `FORMATS`
+    # coding agents
     "claude-code": Guide(
         "Claude Code's transcripts, its subagents' in `subagents/` among them",
-        (Place(home=".claude/projects/*/*.jsonl"),),
-        "or `claude -p --verbose --output-format stream-json > log.jsonl`",
+        places=(Place(home=".claude/projects/*/*.jsonl"),),
+        export="`claude -p --verbose --output-format stream-json > log.jsonl`",
     ),
     "codex": Guide(
         "Codex CLI's rollouts; for `.jsonl.zst`, install `holdfast-llm[zstd]`",
-        (Place(home=".codex/sessions/*/*/*/rollout-*.jsonl"),),
+        places=(Place(home=".codex/sessions/*/*/*/rollout-*.jsonl"),),
     ),
     "codex-exec": Guide(
         "the output of `codex exec --json`, which lacks what the user said",
         export="`codex exec --json ... > log.jsonl`",
     ),
-    "gemini-cli": Guide("Gemini CLI's sessions", (Place(home=".gemini/tmp/*/chats/session-*"),)),
+    "gemini-cli": Guide(
+        "Gemini CLI's sessions", places=(Place(home=".gemini/tmp/*/chats/session-*"),)
+    ),
     "gemini-cli-stream": Guide(
         "the output of `gemini --output-format stream-json`",
         export="`gemini --output-format stream-json -p ... > log.jsonl`",
     ),
     "goose": Guide(
         "Goose's database, its older files `*.jsonl`, or an exported session",
-        (Place(home=".local/share/goose/sessions/sessions.db"),),
-        "or `goose session export --format json > session.json`",
+        places=(Place(home=".local/share/goose/sessions/sessions.db"),),
+        export="`goose session export --format json > session.json`",
     ),
     "cline": Guide(
         "tasks of Cline and Roo Code (`api_conversation_history.json`), and Cline's sessions",
-        (
-            Place(settings=f"{_VS_CODE}/saoudrizwan.claude-dev/tasks"),
-            Place(settings=f"{_VS_CODE}/rooveterinaryinc.roo-cline/tasks"),
+        places=(
+            Place(settings=f"{_VS_CODE}/globalStorage/saoudrizwan.claude-dev/tasks"),
+            Place(settings=f"{_VS_CODE}/globalStorage/rooveterinaryinc.roo-cline/tasks"),
             Place(home=".cline/data/sessions/*/*.messages.json"),
         ),
     ),
     "copilot": Guide(
         "VS Code's chats, GitHub Copilot's among them: `.json`, `.jsonl`, or exported",
-        (
-            Place(settings="Code/User/workspaceStorage/*/chatSessions"),
-            Place(settings="Code/User/globalStorage/emptyWindowChatSessions"),
+        places=(
+            Place(settings=f"{_VS_CODE}/workspaceStorage/*/chatSessions"),
+            Place(settings=f"{_VS_CODE}/globalStorage/emptyWindowChatSessions"),
         ),
-        "or the command `Chat: Export Chat...` of VS Code",
+        export="the command `Chat: Export Chat...` of VS Code",
     ),
     "copilot-cli": Guide(
-        "GitHub Copilot CLI's sessions", (Place(home=".copilot/session-state/*/events.jsonl"),)
+        "GitHub Copilot CLI's sessions",
+        places=(Place(home=".copilot/session-state/*/events.jsonl"),),
     ),
     "opencode": Guide(
         "opencode's database (of versions 1 and 2), its older folder `storage`, or an exported"
         " session",
-        (
+        places=(
             Place(home=".local/share/opencode/opencode.db"),
             Place(home=".local/share/opencode/storage"),
         ),
-        "or `opencode export SESSION > session.json`",
+        export="`opencode export SESSION > session.json`",
     ),
     "aider": Guide(
         "aider's history in Markdown",
-        (Place(folder=".aider.chat.history.md in the project"),),
+        places=(Place(folder=".aider.chat.history.md in the project"),),
     ),
     "cursor": Guide(
         "Cursor's chats: exported as Markdown, its database, or its agent's databases, transcripts"
         " and output",
-        (
+        places=(
             Place(settings="Cursor/User/globalStorage/state.vscdb"),
             Place(home=".cursor/chats/*/*/store.db"),
             Place(home=".cursor/projects/*/agent-transcripts"),
         ),
-        "`Export Transcript` in a chat's menu, which writes `cursor_*.md`, or"
+        export="`Export Transcript` in a chat's menu, which writes `cursor_*.md`, or"
         " `cursor-agent -p --output-format stream-json > log.jsonl`",
     ),
+    # evaluations and chats
     "inspect": Guide(
         "Inspect AI's logs, a dialog per sample: `.eval` or `.json`",
-        (Place(folder="logs/*.eval where the evaluation ran"),),
-        "or `inspect log convert --to json --output-dir json logs`",
+        places=(Place(folder="logs/*.eval where the evaluation ran"),),
+        export="`inspect log convert --to json --output-dir json logs`",
     ),
     "sillytavern": Guide(
         "SillyTavern's chats; of a message's versions, the one that is shown",
-        (Place(folder="data/*/chats/*/*.jsonl in SillyTavern's folder"),),
+        places=(Place(folder="data/*/chats/*/*.jsonl in SillyTavern's folder"),),
     ),
     "chatgpt": Guide(
         "ChatGPT's export, `conversations.json`",
@@ -145,6 +151,7 @@ GUIDES = {
         "LibreChat's export, not the recursive one",
         export="Export conversation, as json, without `Recursive`",
     ),
+    # messages as APIs and agent frameworks write them
     "openai": Guide(
         '`{"messages": [...]}`, `{"conversation": [...]}` or a list of messages, with `tool_calls`'
         " and `tool` messages; roles of LangChain too (`human`, `ai`, `AIMessage`)",
@@ -154,7 +161,7 @@ GUIDES = {
     ),
     "openai-agents": Guide(
         "databases of sessions of OpenAI's Agents SDK (`SQLiteSession` and its kind)",
-        (Place(folder="*.db or *.sqlite where the program keeps it"),),
+        places=(Place(folder="*.db or *.sqlite where the program keeps it"),),
     ),
     "anthropic": Guide('`{"system": ..., "messages": [...]}` with content blocks'),
     "gemini": Guide(
@@ -170,10 +177,11 @@ GUIDES = {
     "google-adk": Guide(
         "sessions and events of Google's Agent Development Kit, its databases, and its evaluation"
         " sets",
-        (Place(folder=".adk/session.db in the folder of the agent"),),
-        "or `adk run --save_session AGENT`, or `session.model_dump_json()`",
+        places=(Place(folder=".adk/session.db in the folder of the agent"),),
+        export="`adk run --save_session AGENT`, or `session.model_dump_json()`",
     ),
     "atif": Guide("trajectories in the Agent Trajectory Interchange Format"),
+    # logged calls and traces
     "litellm": Guide(
         "LiteLLM's payloads: `messages`, and the answer in `response` or `choices`",
     ),
@@ -195,6 +203,7 @@ GUIDES = {
     ),
     "jaeger": Guide("traces of Jaeger with such spans", export="Trace JSON in the menu of a trace"),
     "bedrock": Guide("the records in which Amazon Bedrock logs calls of models"),
+    # Holdfast's own runs
     "run": Guide(
         "the folder of a drift run, or its `records.jsonl`", export="`holdfast drift --out FOLDER`"
     ),

@@ -24,6 +24,8 @@ from holdfast.records.check_records import Check, PromptCheck
 from holdfast.report.fixes_to_try import fixes_to_compare
 from holdfast.study.calibration_plan import CalibrationPlan
 
+_FIRST_BUDGET = 50  # conversations to suggest if there are too few for a forecast
+_BUDGET_MARGIN = 1.2  # over the forecast, as the means may move a little towards the bar
 # options of the model and its sampling, which a calibration of the same prompts takes over
 _SHARED_WITH_CALIBRATE = (
     "model",
@@ -97,10 +99,11 @@ def _to_decide(verdicts: Check, run: Run, page: Path) -> str:
     closest = closest_mean(undecided, verdicts.terms)
     if closest is None:
         return f"see in the report why nothing could be decided: {page}"
-    if (fewest := min(len(prompt.records) for prompt in undecided)) < MIN_SAMPLES:
+    fewest = min(len(prompt.records) for prompt in undecided)
+    if fewest < MIN_SAMPLES:
         return (
             f"run more conversations; {fewest} are too few to say how many will settle it"
-            f"{_command_with_budget(50, undecided, run)}"
+            f"{_command_with_budget(_FIRST_BUDGET, undecided, run)}"
         )
     needed = budget_needed(undecided, verdicts.terms)
     if needed is None:
@@ -109,7 +112,7 @@ def _to_decide(verdicts: Check, run: Run, page: Path) -> str:
             " stay this close to it, even"
             f" {MAX_CONVERSATIONS_FORECAST:,} conversations will not decide."
         )
-    budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
+    budget = 10 * math.ceil(_BUDGET_MARGIN * needed / 10)
     return (
         f"run about {budget:,} conversations per prompt, which should settle it; those so far are"
         f" kept{_command_with_budget(budget, undecided, run)}"
@@ -119,7 +122,7 @@ def _to_decide(verdicts: Check, run: Run, page: Path) -> str:
 def _command_with_budget(budget: int, undecided: Sequence[PromptCheck], run: Run) -> str:
     """The command with a larger budget, after the longest time that it takes, if that is known.
 
-    Such as " (at most about 5 minutes):\nholdfast check bot.yaml --budget 50".
+    For example: " (at most about 5 minutes):\nholdfast check bot.yaml --budget 50".
     """
     pace = sum(record.seconds for record in run.conversations) / max(1, len(run.conversations))
     seconds = pace * sum(budget - len(prompt.records) for prompt in undecided)

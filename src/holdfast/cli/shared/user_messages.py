@@ -9,7 +9,7 @@ from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import UserTurnsOptions
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
-from holdfast.drift.recorded_dialogs import RecordedDialogs, read_dialogs
+from holdfast.drift.recorded_dialogs import RecordedDialog, RecordedDialogs, read_dialogs
 from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.suites import PUBLISHED, SHIPPED
 from holdfast.drift.user_scripts import SHIPPED_SCRIPTS, UserTurns, read_user_turns
@@ -64,12 +64,6 @@ def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | N
         )
 
 
-def _refuse_other_users(arguments: Options, name: str, others: Sequence[str]) -> None:
-    """Refuses other options that determine the user's messages, as the option `name` does."""
-    option = f"{option_of(name)} {getattr(arguments, name)}"
-    arguments.refuse(others, f"and {option} both say what the user says; leave out one of them")
-
-
 def load_dialogs(
     arguments: Options, path: str | None, suite: Suite, settings: Settings
 ) -> RecordedDialogs | None:
@@ -82,6 +76,13 @@ def load_dialogs(
         return None
     _refuse_other_users(arguments, "dialogs", ("persona", "user_model"))
     dialogs = read_dialogs(path)
+    _note_dialogs_cut(dialogs, settings)
+    _note_prompts_replaced(dialogs.dialogs[: settings.conversations], suite)
+    return dialogs
+
+
+def _note_dialogs_cut(dialogs: RecordedDialogs, settings: Settings) -> None:
+    """Prints if the settings leave out dialogs, or the end of the longest one."""
     count = len(dialogs.dialogs)
     rounds = dialogs.most_rounds
     if count > settings.conversations:
@@ -94,44 +95,63 @@ def load_dialogs(
             f"only the first {settings.rounds:,} of the longest dialog's {rounds:,} rounds are"
             f" replayed; --rounds {rounds} replays all."
         )
-    replayed = dialogs.dialogs[: settings.conversations]
+
+
+def _note_prompts_replaced(replayed: Sequence[RecordedDialog], suite: Suite) -> None:
+    """Prints how many dialogs get a system prompt of the suite in place of their own."""
     prompts = [dialog.system for dialog in replayed if dialog.system]
     if unknown := sum(suite.case_with_prompt(prompt) is None for prompt in prompts):
         note(
             f"{unknown:,} of {len(replayed):,} dialogs have a system prompt that the suite"
             f" {suite.name!r} does not have, and get one of the suite's in its place."
         )
-    return dialogs
 
 
 def with_user_prompt(
     suite: Suite, settings: Settings, personas: Sequence[str] | None
 ) -> tuple[Suite, Settings]:
-    """Adds the personas of --persona to the suite, and says in the settings which prompt the user
-    model has: another of the suite, a persona, or none.
+    """Adds the personas of --persona to the suite, and sets which prompt the user model has:
+    another of the suite, a persona, or none.
     """
     if personas is not None:
-        if settings.user_prompt not in ("auto", "persona"):
-            raise UsageError(
-                "--persona says who the user model is, and so does --user-prompt"
-                f" {settings.user_prompt}; give one of the two."
-            )
-        if not all(text.strip() for text in personas):
-            raise UsageError(
-                "--persona '' is empty; write who the user model is, or give --user-prompt empty."
-            )
-        suite = dataclasses.replace(suite, personas=personas_of(personas))
+        suite = _with_personas(suite, settings, personas)
     user_prompt = user_prompt_of(suite, settings)
     if (settings.user_prompt, user_prompt) == ("auto", "empty"):
         note(
             f"the suite {suite.name!r} has one system prompt, so the user model talks without one;"
             " say who it is with --persona."
         )
+    if (settings.pairs, user_prompt) == ("all", "suite"):
+        _note_unequal_pairs(suite, settings)
+    return suite, dataclasses.replace(settings, user_prompt=user_prompt)
+
+
+def _with_personas(suite: Suite, settings: Settings, personas: Sequence[str]) -> Suite:
+    """Adds the personas of --persona; refuses empty ones, and a --user-prompt beside them."""
+    if settings.user_prompt not in ("auto", "persona"):
+        raise UsageError(
+            "--persona says who the user model is, and so does --user-prompt"
+            f" {settings.user_prompt}; give one of the two."
+        )
+    if not all(text.strip() for text in personas):
+        raise UsageError(
+            "--persona '' is empty; write who the user model is, or give --user-prompt empty."
+        )
+    return dataclasses.replace(suite, personas=personas_of(personas))
+
+
+def _note_unequal_pairs(suite: Suite, settings: Settings) -> None:
+    """Prints if the conversations do not use all pairs of system prompts equally often."""
     pairs = len(suite.cases) * (len(suite.cases) - 1)
-    if (settings.pairs, user_prompt) == ("all", "suite") and settings.conversations % pairs:
+    if settings.conversations % pairs:
         note(
             f"--pairs all goes through {pairs:,} pairs prompt after prompt, and --conversations"
             f" {settings.conversations} does not use all of them equally often; --pairs balanced"
             " gives every prompt its share."
         )
-    return suite, dataclasses.replace(settings, user_prompt=user_prompt)
+
+
+def _refuse_other_users(arguments: Options, name: str, others: Sequence[str]) -> None:
+    """Refuses other options that determine the user's messages, as the option `name` does."""
+    option = f"{option_of(name)} {getattr(arguments, name)}"
+    arguments.refuse(others, f"and {option} both say what the user says; leave out one of them")

@@ -79,8 +79,6 @@ def _change_of_part(label: str, document: str) -> Occasion | None:
 _AND_OTHER_TESTS = re.compile(
     r" and (?:any|all|the)(?: (?:other|relevant|related|affected))* (?:tests|checks)$", re.I
 )
-
-
 _OPTIONAL = re.compile(
     r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required)|automatically"
     r"|(?<!never )(?<!not )(?<!n['’]t )skip|by (?:the |our )?(?:CI|bot|hook|pipeline|user))\b",

@@ -259,8 +259,6 @@ _HEADING_OF_TESTS = form(  # headings
     r"(?:writing |unit |e2e )*tests?(?:ing)?"
     r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?",
 )
-
-
 _OF_A_ROUTE = re.compile(r"`/[\w/-]+`")  # headings about one page: "`/settings` - the form"
 # headings of rules for what is said, and not for what is in files: "no emojis"
 _OF_WHAT_IS_SAID = word_pattern(
@@ -326,8 +324,6 @@ _GENERAL_LABEL = re.compile(
     r"|interpolation|collections)\b",
     re.I,
 )
-
-
 # a label that says of which imports or types a statement is: "Cross-package imports"
 _SOME_OF_A_KIND = re.compile(
     r"(?!(?:all|no|not|never|use|prefer|absolute|relative|named|default|module|code|wildcard|inline"

@@ -171,15 +171,11 @@ _ANY_TYPE = re.compile(r"\b(us(?:e|ing)) any types?(?= in TypeScript$|$)", re.I)
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
 _BARE_CALL = re.compile(rf"{NEVER} `", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
-
-
 _QUOTED_COMMENTS = re.compile(
     rf"{NEVER} (?:emit|write|add|use|include|generate|leave|put) (?P<words>[\"“'`]\w+[\"”'`]"
     r"(?:(?:, (?:or |and )?| or | and )[\"“'`]\w+[\"”'`])*) comments?(?: in .*)?",
     re.I,
 )
-
-
 _SET_VALUE = form(
     "Do not set `delay` back to `Infinity`",
     rf"{NEVER} set `(?P<name>[\w.]{{3,}})`(?: back)? to `(?P<value>[\w.\"'-]+)`",
@@ -271,8 +267,6 @@ def _with_code_in_backticks(text: str) -> str:
 
 
 _DESCRIBES_IT = re.compile(r"\b(?:this|that|it) (?:is|was) not `", re.I)
-
-
 # "the runner uses a cache, no `shell=True`, and a timeout"
 _TELLS = re.compile(
     r"(?:the|each|every|this|an?|it)\b[^`,]* (?:uses|runs|has|is|works|gets|contains|returns"

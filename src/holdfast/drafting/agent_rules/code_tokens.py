@@ -38,7 +38,6 @@ class CodeToken:
 
 TABS = CodeToken(r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile"))
 SPACES = CodeToken(r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}"))
-
 # an import within a block of Python, other than a block at the margin: `if TYPE_CHECKING:`
 INLINE_IMPORT = (
     r"^(?<!^(?:if|elif|else|try|except|finally|with)\b[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n|\n){0,60})"

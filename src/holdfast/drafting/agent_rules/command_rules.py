@@ -60,6 +60,7 @@ _COMMANDS_LIKE = re.compile(
     r"(?:,? (?:or|and) [a-z -]+)?",
     re.I,
 )
+# "do not run *the tests* with `cargo test`"
 _THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
 _FORBIDDEN_COMMANDS = form(
     "bare `npm install`, yarn or any other npm commands directly",
@@ -67,19 +68,6 @@ _FORBIDDEN_COMMANDS = form(
     rf"(?P<commands>{OBJECTS})"
     r"(?:,? or any(?: other)? [\w-]+(?: [\w-]+)?)?(?: commands?)?"
     rf"{TAIL}",
-)
-_INSTALLATION = re.compile(
-    r"(?:(?:install(?:ing)?|add(?:ing)?|manag(?:e|ing)|all) )?(?:(?:new|any|the|npm|node|python) )*"
-    r"(?:packages?|dependenc(?:y|ies)|libraries|modules|installs?|installation"
-    r"|(?:package|dependency) (?:management|installation|installs))",
-    re.I,
-)
-
-# what a package manager does beside installing
-_ALL_PURPOSES = re.compile(
-    rf"{_INSTALLATION.pattern}|(?:run(?:ning)? )?(?:(?:any|the|repository|project|package) )*"
-    r"(?:scripts?|tasks?|commands?|tests?)",
-    re.I,
 )
 
 
@@ -140,6 +128,21 @@ def _forbid_scripts(match: re.Match[str], document: str) -> list[Draft]:
     if not names or not re.search(rf"\b{_RUNS_SCRIPT} {listed}(?![\w:.-])", document):
         return []
     return forbid_matches(rf"{_RUNS_SCRIPT} {listed}(?!\S)")
+
+
+# "install packages", "dependency management"
+_INSTALLATION = re.compile(
+    r"(?:(?:install(?:ing)?|add(?:ing)?|manag(?:e|ing)|all) )?(?:(?:new|any|the|npm|node|python) )*"
+    r"(?:packages?|dependenc(?:y|ies)|libraries|modules|installs?|installation"
+    r"|(?:package|dependency) (?:management|installation|installs))",
+    re.I,
+)
+# what a package manager does beside installing
+_ALL_PURPOSES = re.compile(
+    rf"{_INSTALLATION.pattern}|(?:run(?:ning)? )?(?:(?:any|the|repository|project|package) )*"
+    r"(?:scripts?|tasks?|commands?|tests?)",
+    re.I,
+)
 
 
 def _forbid_installs(instruction: Instruction) -> list[Draft]:
@@ -243,14 +246,13 @@ _NEW_PACKAGES = form(
     r"(?:(?:any|new|third-party|external|additional|further|more|extra|other|npm) )*"
     r"(?:dependenc(?:y|ies)|packages?|librar(?:y|ies))",
 )
-
-
 _GLOBAL_INSTALLS = form(
     "Never install packages globally",
     rf"(?:{NEVER} install (?:any |npm |new )*(?:packages|dependencies|tools|modules|anything)"
     rf" globally|(?:{NEVER} (?:install|use|run|do|add) |no )(?:any |npm )*global"
     r" (?:npm )?(?:packages|installs?|installations?|dependencies))",
 )
+# the command of such an installation
 _GLOBALLY = r"(?:(?:npm|pnpm|bun) (?:install|i|add)(?=.* (?:-g|--global)(?!\S))|yarn global add)"
 
 
@@ -292,8 +294,6 @@ _UNWANTED_COMMANDS = form(
     "npm or `yarn` directly", rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"
 )
 _ANY_VERB_NOT = form("Stage files by name, not `git add -A`", rf"[^`]+, not (?P<commands>{CODES})")
-
-
 _USES_FIRST = re.compile(
     r"^(?:uses|(?:the |our )?(?:package|dependency) manager(?: is|:)?) (?=\S)", re.I
 )
@@ -342,17 +342,6 @@ def _replaced_commands(instruction: Instruction) -> list[str]:
 
 # --- One command rather than another: "prefer `rg` over `grep`"
 
-_OVER = (Relation.OVER, Relation.TO, Relation.INSTEAD_OF)
-_LISTED_COMMANDS = form("`rg` commands", rf"(?P<commands>{OBJECTS})(?: commands?| directly)?")
-_PREFERRED_MANAGER = form(
-    "Use `bun` as the preferred package manager",
-    r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
-    r"(?: and [\w -]+)?(?: for [^`]+)?",
-)
-_PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
-    rf"(?:use )?`?(?P<name>\w+)`? \(preferred (?:over|to) {OBJECTS}\)", re.I
-)
-
 
 # "Prefer `rg` for search" means: rather than `grep`
 _SEARCHES = re.compile(
@@ -368,7 +357,19 @@ _PREFERRED_WRAPPER = form(
     r" (?:all |any )?Python(?: (?:commands?|scripts?|code|tools?))?"
     r"(?: in this (?:repo|repository|project))?",
 )
+_PREFERRED_MANAGER = form(
+    "Use `bun` as the preferred package manager",
+    r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
+    r"(?: and [\w -]+)?(?: for [^`]+)?",
+)
+# "bun (preferred over npm)"
+_PREFERRED_OVER = re.compile(
+    rf"(?:use )?`?(?P<name>\w+)`? \(preferred (?:over|to) {OBJECTS}\)", re.I
+)
+# after a label: "bun: the preferred package manager"
 _PREFERRED_ALONE = re.compile(r"(?P<name>\w+): (?:the )?preferred package manager", re.I)
+_OVER = (Relation.OVER, Relation.TO, Relation.INSTEAD_OF)
+_LISTED_COMMANDS = form("`rg` commands", rf"(?P<commands>{OBJECTS})(?: commands?| directly)?")
 
 
 def preference_rule(clause: Clause) -> list[Draft]:
@@ -453,6 +454,8 @@ def agent_tool_rule(clause: Clause) -> list[Draft]:
                 return [Draft("command", "requirement", spec)]
     return []
 
+
+# --- A tool that is never called
 
 _FORBIDDEN_TOOL = form(
     "Never use the `Task` tool",
@@ -545,6 +548,7 @@ _MANAGER_LABEL = form(
     "Package manager and runner",
     r"(?:the )?(?:package|dependency) manage(?:r|ment)(?: (?:and|&|\+|/) (?:task |script )?\w+)?",
 )
+# only after such a label or below such a heading
 _MANAGER_ALONE = form(
     "pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: workspaces)?(?: (?:only|exclusively))?"
 )
@@ -554,6 +558,12 @@ _PART_OF_REPOSITORY = re.compile(
     r" ?(?:site|app|$)|\b(?:web)?site\b",
     re.I,
 )
+# "use pnpm (version 9)"
+_REMARK = re.compile(r" \((?:[^()]|\([^()]*\))*\)$")
+# "Node 22; *package manager:* pnpm"
+_NAMES_MANAGER = re.compile(r"package manager:", re.I)
+# "*It* uses npm", which may be said of a folder before it
+_IT = re.compile(r"it\b", re.I)
 
 
 def package_manager_rule(clause: Clause) -> list[Draft]:
@@ -575,13 +585,6 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     return _forbid_others(match["name"]) if match else []
 
 
-_REMARK = re.compile(r" \((?:[^()]|\([^()]*\))*\)$")
-_NAMES_MANAGER = re.compile(r"package manager:", re.I)
-
-
-_IT = re.compile(r"it\b", re.I)
-
-
 def _follows_a_folder(statement: Statement) -> bool:
     """Whether its line names a folder before it, as in "`docs/` is a site. It uses npm"."""
     line = statement.document.splitlines()[statement.line - 1] if statement.document else ""
@@ -597,6 +600,7 @@ def _forbid_others(manager: str) -> list[Draft]:
     return [Draft("command", "requirement", measure("command_not_run", command=installs))]
 
 
+# a label before commands: "*Use yarn*: `yarn install`"
 _USE_MANAGER = re.compile(r"(?:always )?use (?:pnpm|npm|yarn|bun|uv|poetry)", re.I)
 
 
@@ -607,6 +611,8 @@ def _lists_commands_of_manager(statement: Statement) -> bool:
     manager = statement.label.split()[-1].lower()
     return all(code.startswith(f"{manager} ") for code in codes_in(statement.text))
 
+
+# --- A wrapper that Python is always run with
 
 _WRAPPER = "`(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)`"
 _ALWAYS_WRAPPED = forms(

@@ -76,8 +76,6 @@ def is_about_commits(statement: Statement) -> bool:
 # titles of pull requests, changelogs and so on, about which people say the same as about commits
 _PR_TITLES = word_pattern("titles?", "PRs?")
 _OTHER_TEXTS = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
-
-
 _OF_TITLES = re.compile(r"^(?!.*\bcommit).*\btitles?\b", re.I)  # headings
 
 
@@ -197,8 +195,6 @@ _READING = re.compile(
     r"|overview|included|tech)\b",
     re.I,
 )
-
-
 _MAX_WORDS_OF_HEADING = 6
 
 
@@ -284,8 +280,6 @@ _TYPES_HEADING = re.compile(
 )
 _FIRST_ITEM = form("`feat:` - New feature", r"(?:`?feat(?:\([\w-]+\))?:`?|`feat`:?)(?: .{0,60})?")
 _ITEM_OF_TYPE = re.compile(r"`?([a-z]{2,11})(?:\([\w-]+\))?!?:?`?(?=$|[ :])")
-
-
 # "feat, fix or docs", after the label "Types"
 _BARE_TYPES = re.compile(
     r"(?:one of:? )?(?P<types>[a-z]{2,11}(?:(?:,? (?:or|and) |, ?|/|\|| \| )[a-z]{2,11})+)"

@@ -77,24 +77,8 @@ _KINDS_OF_FILES = (
         ",Cargo.lock,Gemfile.lock,composer.lock,go.sum}",
     ),
 )
-# verbs that are forbidden beside an edit: "modify or suggest"
-_BESIDE_EDITS = {"write", "suggest", "propose", "commit", "stage", "push"}
-_ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
-_PLACES = (Relation.IN, Relation.TO)
-_CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
-_INSTEAD_OF_EDITING = form(
-    "rather than editing `tasks.json` directly",
-    r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
-    rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
-    r"(?= so\b|$|[,.;:)])",
-)
-_NEGATED_OR_PERMITTED = re.compile(
-    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
-)
-
-
 # measures know that `npm install` edits package.json, so such a rule would forbid the command
 _BY_COMMAND = (
     r"(?:with|via|through|by|using)(?: running)? `(?!(?:npm|pnpm|yarn|bun|uv|poetry|cargo|composer"
@@ -133,8 +117,6 @@ _LEFT_ALONE = forms(
         ),
     }
 )
-
-
 _NEVER_HAND_EDITED = form(
     "Generated files are not hand-edited: `a.ts`, `b.ts`",
     r"(?:(?:all|the|these|generated|auto-generated|vendored|build|following) )*"
@@ -170,6 +152,14 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
     return _protect(globs)
 
 
+# verbs that are forbidden beside an edit: "modify or suggest"
+_BESIDE_EDITS = {"write", "suggest", "propose", "commit", "stage", "push"}
+_ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
+_PLACES = (Relation.IN, Relation.TO)
+# "when *updating*"
+_CHANGING = re.compile("updating|editing|changing|modifying", re.I)
+
+
 def _files_left_alone(instruction: Instruction) -> str:
     """The words for the files that an instruction forbids to edit, or to make; "" if it forbids
     something else, or only at times.
@@ -197,6 +187,14 @@ def _files_left_alone(instruction: Instruction) -> str:
     return places[0] if _ANY_FILES.fullmatch(instruction.object) else ""
 
 
+_INSTEAD_OF_EDITING = form(
+    "rather than editing `tasks.json` directly",
+    r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
+    rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
+    r"(?= so\b|$|[,.;:)])",
+)
+
+
 def _match_instead_of_editing(clause: Clause) -> re.Match[str] | None:
     """The match of "instead of editing `a.json`", if it follows an order."""
     is_soft = re.search(r"\b(?:prefer|consider|if|when)\b", clause.text, re.I)
@@ -216,6 +214,11 @@ def _says_what_to_do(before: str, comparison: str) -> bool:
     return _is_imperative(before)
 
 
+_NEGATED_OR_PERMITTED = re.compile(
+    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
+)
+
+
 def _is_imperative(text: str) -> bool:
     """Whether a text begins with an imperative, and neither forbids nor permits anything."""
     first = re.match(
@@ -231,8 +234,6 @@ _FILES_ONLY = form("files", r"(?:(?:any|the|other|new|code|files?|anything|code 
 # "Only edit `en.json` directly": the other files of its kind are generated, not all others
 _BY_HAND = re.compile(r"\b(?:directly|manually|by hand)\b", re.I)
 _ONLY_IN = form("files in `src/`", rf"(?:(?:files?|code) (?:in|under|inside) )?(?P<files>{CODES})")
-
-
 _WORKS_ONLY_IN = form(
     "You are working exclusively inside the `web/` folder",
     r"(?:you (?:are |must |should )?)?(?:work|working) (?:exclusively|only|solely)"
@@ -294,8 +295,6 @@ _NOT_EDITED = forms(
         ),
     }
 )
-
-
 # "`ui/` (our own), `ui/base/` (generated - do not edit)"
 _CODE_WITH_REMARK = re.compile(rf"({CODE})(?: files?| folders?| directory)? \(([^()]*)\)")
 
@@ -326,12 +325,6 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
     return _protect(_globs_in(match["files"]))
 
 
-_BARE_FILE = re.compile(
-    r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
-    r"|PDF|DOCX|XLSX|PPTX|SVG|PNG"
-)
-_KINDS_BY_ENDING = frozenset("PDF DOCX XLSX PPTX SVG PNG".split())
-
 # --- Files after a label that forbids editing them
 
 _NO_EDIT_LABEL = forms(
@@ -345,8 +338,6 @@ _NO_EDIT_LABEL = forms(
         ),
     }
 )
-
-
 # "`src/gen/` (from the schema)", but not "`b.ts` (edit this one freely)"
 _REMARK = re.compile(
     r" \((?![^()]*\b(?:edit\w*|chang\w+|modif\w+|except|but|not|unless|may|can|ok|fine)\b)[^()]*\)",
@@ -362,6 +353,14 @@ def labelled_file_rule(clause: Clause) -> list[Draft]:
     is_labelled = any(whole_match(_NO_EDIT_LABEL, name) for name in above)
     is_list = re.fullmatch(CODES, text) is not None
     return _protect(_globs_in(text)) if is_labelled and is_list else []
+
+
+# a file without backticks: "package.json"
+_BARE_FILE = re.compile(
+    r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
+    r"|PDF|DOCX|XLSX|PPTX|SVG|PNG"
+)
+_KINDS_BY_ENDING = frozenset("PDF DOCX XLSX PPTX SVG PNG".split())
 
 
 def _globs_in(objects: str) -> list[str]:
@@ -422,8 +421,7 @@ _ONLY_FILE = re.compile(rf"[^`]*(?P<files>{CODE})[^`]*")  # "use `.env.local`, n
 _THEM = re.compile("(?:it|them|this|these)(?: files?)?|(?:their|its) contents?", re.I)
 _REPOSITORY = re.compile(r"(?:the )?(?:git|repo|repository|version control|source control)", re.I)
 _ENVIRONMENT = (".env", ".env*")  # files only, which `path_glob` would take for folders too
-
-
+# "secrets live in `.env` (never commit)"
 _FILE_NEVER_COMMITTED = re.compile(
     rf".*(?P<files>{CODE})[^`().;]{{0,20}}(?:\(| [—–-] ){NEVER} commit(?:ted)?\b", re.I
 )

@@ -39,8 +39,6 @@ _BRANCHES = re.compile(
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 _COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
 _PLACES = (Relation.TO, Relation.ON, Relation.IN)
-
-
 # the branch that an item of a list is about: "`main` - production. *Do not push directly.*"
 _THESE = re.compile(r"(?:them|it|(?:this|these|that|those|either) branch(?:es)?)(?: directly)?")
 _THIS_ONE = re.compile(r"it\b|this\b|that\b")
@@ -114,8 +112,6 @@ _WORK = re.compile(
     r"(?:commits?|changes?|code|work|anything|development)?",
     re.I,
 )
-
-
 _MAIN = r"`?(?:main|master|develop|dev|trunk)`?"
 _ON_MAIN = (
     rf"(?:on|to|in) (?:the )?(?P<rejected>{_MAIN}(?:(?: or |, |/){_MAIN})*)(?: branch(?:es)?)?"
@@ -193,8 +189,6 @@ _HOOKS = re.compile(
     r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
 )
 _PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
-
-
 # "The hook changes the message and the commit succeeds - no `--no-verify`"
 _DESCRIBES = re.compile(
     r"(?:the|a|this|it) [^`,;.—–-]* (?:completes?|succeeds?|works?|goes) ", re.I
@@ -263,8 +257,6 @@ _FORBIDDEN_VERBS = frozenset(
     "rebase merge open create make submit commit push rewrite delete recreate re-create close"
     " publish deploy".split()
 )
-
-
 # branches that are not rebased, while others may be
 _SHARED = re.compile(r"\b(?:shared|public|published|others['’]?|someone else['’]s)\b", re.I)
 

@@ -45,8 +45,6 @@ _WITH_HEADER = (
 # a header of some files only, or one that the files have anyway
 _LIMITED = word_pattern(*"unless except if when where only already but may need not".split())
 _NOTICE = r"(?i)copyright|licen[cs]e|SPDX"
-
-
 _WITH_CODE = (
     form(
         "Always use `declare(strict_types=1)` in all PHP files",

@@ -156,7 +156,6 @@ def _script_import(module: str) -> str:
 _PACKAGE = re.compile(
     r"@[\w-]+/[\w.-]+|(?!(?:src|lib|app|scripts?|bin|tools?|docs?|ci)/|test)[\w.-]+/[\w-]+"
 )
-
 _LIBRARY = one_of(
     *(
         re.escape(name)

@@ -146,8 +146,6 @@ def _named_in_any_form(words: str) -> CodeToken | None:
 
 # code of JavaScript or TypeScript, beside "inline imports"
 _CODE_OF_SCRIPT = re.compile(r"`[^`]*(?:\bimport\(|\brequire\(|\.[jt]sx?\b)[^`]*`")
-
-
 _OPERATOR = re.compile(r"(?:[a-z-]+ ){0,4}\(?`(?P<sign>[^\w\s`]{1,4})`\)?(?: operators?)?", re.I)
 
 
@@ -211,8 +209,6 @@ def _is_of_language(token: CodeToken, statement: Statement) -> bool:
 _PYTHON = re.compile(
     r"\b(?:python3?|pip|pytest|uv|ruff|django|flask|fastapi|mypy|poetry)\b|\.py\b", re.I
 )
-
-
 _OTHER_LANGUAGES = re.compile(
     r"\b(?P<dart>dart|flutter)\b|\b(?P<swift>swift)\b|\b(?P<lua>lua)\b", re.I
 )

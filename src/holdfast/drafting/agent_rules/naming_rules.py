@@ -39,6 +39,8 @@ from holdfast.drafting.grammar.named_files import (
     files_of_language,
 )
 
+# --- The names of types, functions and constants
+
 # the words for a kind of type, and the keyword of its declarations
 _TYPE = r"(?:abstract\s+|final\s+|data\s+|sealed\s+)*(?:{})\s+"
 _TYPES_BY_NAME = {
@@ -51,10 +53,6 @@ _TYPES_BY_NAME = {
 }
 _FUNCTION_NAMES = r"functions?|methods?|function names?"
 _CONSTANT_NAMES = r"constants?|consts?|statics?|static variables?"
-_LANGUAGE = re.compile(r"^(?:all )?(?:python|rust|typescript|javascript|java|kotlin|php|go) ")
-# what follows a name in its declaration, and not a word of a text: "class of the object"
-_DECLARED = r"\w*\s*(?:[:({<=;]|$|(?:extends|implements|struct|interface)\b)"
-_LEADS = r"^\s*(?:(?:export|default|public|private|protected|internal|pub|static)\s+)*"
 # the case of names, as people write it, and the pattern of a name that does not have it
 _CASES = {
     "pascalcase|upper camel case": "[a-z_]",
@@ -68,30 +66,18 @@ _AND = r"(?:,? (?:and|or) |, |/| / | & )"
 # kinds that no keyword declares, before one that a keyword does: "variables, functions"
 _UNDECLARED = rf"(?:(?:variables?|modules?|files?|fields|properties|parameters|hooks){_AND})*"
 _LISTED = rf"(?P<kinds>{_UNDECLARED}{_KIND}(?:{_AND}(?:[\w-]+(?=[,/: ]|$)))*)"
+# "PascalCase for classes", "classes: PascalCase"
 _NAMED = (
     re.compile(
         rf"(?:always )?(?:use )?{_CASE} (?:for|in) (?:all )?(?P<kinds>[\w ,/&-]{{3,80}})", re.I
     ),
     re.compile(rf"{_LISTED}(?: names?)?(?: (?:must |should )?(?:be|use|are|in))*:? {_CASE}", re.I),
 )
-# the keyword of functions by their case, and of constants, which is that of one language
-_FUNCTIONS = {
-    "snake_case": (
-        (r"(?:async\s+)?def\s+(?!setUp|tearDown|do_|visit_|assert)", PYTHON),
-        (r"(?:async\s+|unsafe\s+)*fn\s+", RUST),
-    ),
-    "camelcase": ((r"(?:async\s+)?function\s+", SCRIPT), (r"(?:suspend\s+)?fun\s+", ("*.kt",))),
-}
-_IS_TYPE_CASE = re.compile("pascal|upper camel")
-_IS_CONSTANT_CASE = re.compile("(?:upper|screaming)[_ ](?!camel)")
-_CONSTANTS = (
-    (r"(?:const|static(?:\s+mut)?)\s+(?!fn\b)(?=\w+\s*:)", RUST),
-    (r"const\s+val\s+", ("*.{kt,kts}",)),
-    (r"(?:final\s+)?const\s+(?=\w+\s*=)", ("*.php",)),
-)
-
-
 _MAX_CHARACTERS = 300  # a longer list of cases is prose
+# a label such as "File names"
+_IS_ABOUT_FILES = re.compile(r"(?:[\w ]+ )?(?:files?|folders?|director(?:y|ies))(?: nam\w+)?", re.I)
+# "camelCase for functions: `loadAll`"
+_EXAMPLES = re.compile(rf"(?P<rule>.*case\b.*): {CODES}", re.I)
 
 
 def naming_rule(clause: Clause) -> list[Draft]:
@@ -113,9 +99,7 @@ def naming_rule(clause: Clause) -> list[Draft]:
     return [rule for number, rule in enumerate(drafts) if rule not in drafts[:number]]
 
 
-_IS_ABOUT_FILES = re.compile(r"(?:[\w ]+ )?(?:files?|folders?|director(?:y|ies))(?: nam\w+)?", re.I)
-# "camelCase for functions: `loadAll`"
-_EXAMPLES = re.compile(rf"(?P<rule>.*case\b.*): {CODES}", re.I)
+# the comma in "PascalCase for types, camelCase for functions"
 _NEXT_CASE = re.compile(
     r"(?:[,;] (?:and )?| and )"
     r"(?=`?[\w-]+(?:_|-| )?case`?\b|\w+:? (?:(?:are|is|in|use) )?`?[\w-]+case`?(?:,|$))",
@@ -128,6 +112,12 @@ def _parts_of(text: str) -> list[str]:
     cases = re.findall(r"case\b", text, re.I)
     ends = _NEXT_CASE.split(text) if len(cases) > 1 else [text]  # "types, enums: PascalCase"
     return [re.sub(r" \([^()]*\)$| in \w+$", "", part).strip(" .,;") for part in ends]
+
+
+# what may stand before the keyword of a declaration: "export default"
+_LEADS = r"^\s*(?:(?:export|default|public|private|protected|internal|pub|static)\s+)*"
+# what follows a name in its declaration, and not a word of a text: "class of the object"
+_DECLARED = r"\w*\s*(?:[:({<=;]|$|(?:extends|implements|struct|interface)\b)"
 
 
 def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
@@ -151,9 +141,15 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
     return drafts
 
 
+_LANGUAGE = re.compile(r"^(?:all )?(?:python|rust|typescript|javascript|java|kotlin|php|go) ")
+
+
 def _plain_kind(words: str) -> str:
     """A kind of name without its language: "Python function names" is "function"."""
     return _LANGUAGE.sub("", words.lower().strip()).removesuffix(" names").strip()
+
+
+_IS_TYPE_CASE = re.compile("pascal|upper camel")
 
 
 def _type_keywords(name: str, case: str) -> list[str]:
@@ -163,6 +159,22 @@ def _type_keywords(name: str, case: str) -> list[str]:
     if not _IS_TYPE_CASE.match(case):
         return []
     return [keyword for names, keyword in _TYPES_BY_NAME.items() if re.fullmatch(names, name)]
+
+
+# the keyword of functions by their case, and of constants, which is that of one language
+_FUNCTIONS = {
+    "snake_case": (
+        (r"(?:async\s+)?def\s+(?!setUp|tearDown|do_|visit_|assert)", PYTHON),
+        (r"(?:async\s+|unsafe\s+)*fn\s+", RUST),
+    ),
+    "camelcase": ((r"(?:async\s+)?function\s+", SCRIPT), (r"(?:suspend\s+)?fun\s+", ("*.kt",))),
+}
+_IS_CONSTANT_CASE = re.compile("(?:upper|screaming)[_ ](?!camel)")
+_CONSTANTS = (
+    (r"(?:const|static(?:\s+mut)?)\s+(?!fn\b)(?=\w+\s*:)", RUST),
+    (r"const\s+val\s+", ("*.{kt,kts}",)),
+    (r"(?:final\s+)?const\s+(?=\w+\s*=)", ("*.php",)),
+)
 
 
 def _declarations_of(name: str, case: str) -> Sequence[tuple[str, Sequence[str]]]:
@@ -228,8 +240,6 @@ _FILES_IN_CASE = forms(
     }
 )
 _SCRIPT_ENDINGS = ("ts", "tsx", "js", "jsx", "mjs", "cjs", "vue", "svelte", "css", "scss")
-
-
 # "kebab-case (e.g. `user-card.tsx`)"
 _NAME_OF_FILE = r"`?[\w-]+(?:\.[\w-]+)*\.\w+`?"
 _FILE_EXAMPLES = re.compile(
@@ -237,7 +247,9 @@ _FILE_EXAMPLES = re.compile(
     rf"(?:, (?:not )?{_NAME_OF_FILE})*\)$",
     re.I,
 )
+# "tsx" in "kebab-case, as in `user-card.tsx`"
 _ENDING_OF_EXAMPLE = re.compile(r"[\w-]\.(\w+)(?=`|[,)])")
+# the comma in "kebab-case for TypeScript, snake_case for Rust"
 _NEXT_LANGUAGE = re.compile(r"[,;] (?:and )?(?=`?[\w-]+ ?case`? for )", re.I)
 
 
@@ -314,8 +326,6 @@ _IN_TYPESCRIPT = forms(
         ),
     }
 )
-
-
 _IN_FOLDER = re.compile(r"\(`(?P<folder>[\w./-]+/)`")  # "for all logic (`src/` folder)"
 
 
@@ -341,6 +351,8 @@ def language_rule(clause: Clause) -> list[Draft]:
         inside = r"(?:^|/)(?:src|app|lib)/(?:[^/]+/)*"
     return [_no_file_written(rf"{inside}(?!(?:[Gg]ulp|[Gg]runt)file)[^/.]+\.jsx?$")]
 
+
+# --- Files with generic names
 
 _GENERIC_FILES = form(
     "No generic `utils.py` / `helpers.py` files",

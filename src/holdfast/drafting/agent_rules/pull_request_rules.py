@@ -8,7 +8,6 @@ For example:
 """
 
 import re
-from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.commit_form_rules import shape_pattern
 from holdfast.drafting.agent_rules.commit_rules import CONVENTIONAL, conventional_pattern
@@ -34,12 +33,25 @@ _EVERY = one_of("all", "every", "each", "any", "your", "the", "new", "an?")
 _PR = rf"(?:\b(?:{_EVERY} ){{0,4}}{_PRS}(?: \(PRs?\))?)"
 _TITLE = rf"(?:{_PR}(?:['’]s)? titles?|titles? (?:of|for) {_PR})"
 _MUST = any_words("must", "should", "need to", "always", "is", "are", "has to", "have to")
+_NAMES_PRS = re.compile(r"\b(?:PRs?|pull requests?)\b", re.I)
+
+
+def _require(**arguments: str | bool | list[str]) -> list[Draft]:
+    """Requires pull requests to be as these arguments of the measure say."""
+    return [Draft("commit", "requirement", measure("pull_request", **arguments))]
+
+
+def _is_below_prs(statement: Statement) -> bool:
+    """Whether the label of a statement, or the heading above it, names pull requests."""
+    return any(map(_NAMES_PRS.search, (statement.label, *statement.under[-1:])))
+
 
 # --- The title
 
 _TITLE_LABEL = forms(
     {"Titles of pull requests": _TITLE, "PR title format": r"(?:PR )?titles?(?: format)?"}
 )
+# the label or a heading says that the titles are those of PRs, as "Titles" alone does not
 _ABOUT_PRS = re.compile(r"\bPRs?\b|pull", re.I)
 _NAMES_TITLE = re.compile(_TITLE, re.I)
 _TITLES_FOLLOW = (
@@ -65,7 +77,7 @@ _TITLE_LENGTH = form(
     rf"(?:keep )?{_TITLE} {_MUST}(?:be )?(?P<how>under|below|at most|within|up to|less than)"
     r" (?P<count>\d{2,3}) (?:characters|chars)",
 )
-# after a label such as "PR title"
+# only after a label such as "PR title": "`type(scope): subject`"
 _SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")
 
 
@@ -85,8 +97,8 @@ def pr_title_rule(clause: Clause) -> list[Draft]:
     if length := whole_match(_TITLE_LENGTH, text):
         limit = int(length["count"]) - (length["how"].lower() in ("under", "below", "less than"))
         return _require(title=rf"\A.{{1,{limit}}}\Z")
-    match = _SHAPE_ALONE.fullmatch(text) if is_labelled else None
-    pattern = shape_pattern(match["shape"]) if match else None
+    shape = _SHAPE_ALONE.fullmatch(text) if is_labelled else None
+    pattern = shape_pattern(shape["shape"]) if shape else None
     return _require(title=pattern) if pattern else []
 
 
@@ -133,7 +145,7 @@ _BASE = forms(
         ),
     }
 )
-# below "Pull requests"
+# only below "Pull requests"
 _BASE_ALONE = form(
     "Submit against the `develop` branch",
     rf"{ADVERBS}(?:target|(?:submit|open|merge|go) (?:to|against|into)|base branch:?|against|base:)"
@@ -145,9 +157,8 @@ _USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
 
 def pr_base_rule(clause: Clause) -> list[Draft]:
     """Reads "PRs must target `develop`"."""
-    statement = clause.statement
-    is_below = any(map(_ABOUT_BODY.search, (statement.label, *statement.under[-1:])))
-    match = whole_match(_BASE + (_BASE_ALONE if is_below else ()), clause.text)
+    forms_here = _BASE + _BASE_ALONE if _is_below_prs(clause.statement) else _BASE
+    match = whole_match(forms_here, clause.text)
     if match is None or clause.is_prohibited or _NO_BRANCH.match(match["base"]):
         return []
     base = match["base"]
@@ -171,18 +182,36 @@ def pr_draft_rule(clause: Clause) -> list[Draft]:
     """Reads "always open PRs as drafts"."""
     if clause.is_prohibited or whole_match(_AS_DRAFT, clause.text) is None:
         return []
-    return [Draft("commit", "requirement", measure("pull_request", draft=True))]
+    return _require(draft=True)
 
 
 # --- The body
 
 _BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
+_NAMES_BODY = re.compile(_BODY, re.I)
+# "PR bodies must include a `Notes:` section"
 _LABEL_INCLUDED = re.compile(
     rf"{_BODY} {_MUST}(?:include|have|contain) (?:an? |the )?`(?P<label>[^`]+:)`"
     r" (?:section|line)(?: as the (?:first|last) line(?: of (?:the )?body)?)?",
     re.I,
 )
 
+
+def pr_body_rule(clause: Clause) -> list[Draft]:
+    """Reads "PR bodies must include a `Notes:` section" and "no test plan in PRs"."""
+    if section := _unwanted_section(clause):
+        return _require(body=rf"(?sim)\A(?!.*^(?:#+ |\*\*)\W*{literal(section)}\b)")
+    if clause.is_prohibited:
+        return []
+    if rules := _issue_in_body(clause) or _sections_of_body(clause):
+        return rules
+    match = _LABEL_INCLUDED.fullmatch(clause.text)
+    if match is None:
+        return []
+    return _require(body=rf"(?m)^\W*{re.escape(match['label'])}")
+
+
+# --- The body: its issue
 
 _REFERS_TO_ISSUE = form(
     "The PR body must reference its issue as `#<number>`",
@@ -197,22 +226,45 @@ _REFERS_TO_ISSUE = form(
     r"|relevant|GitHub))* issues?(?: numbers?| references?| links?)? in"
     rf" (?:(?:the|your|every|each) )?(?:{_BODY}|{_PR})",
 )
+# only below "Pull requests"
+_LINKS_ISSUE = form(
+    "Link related issues using `Closes #123` or `Fixes #123`",
+    r"(?:link|reference|mention|close|include)(?: (?:the|its|any|related|linked|relevant|GitHub))*"
+    r" issues?(?: numbers?)? (?:with|using|via|by|as|in the form)"
+    r" (?:`(?:closes|fixes|resolves):? #[^`]+`(?:, | or |, or |/)?)+",
+)
 _ISSUE_CODE = form(
     "PR descriptions must include a `Fixes #123` line",
     rf"{_BODY} {_MUST}(?:include|have|contain|begin with|start with) (?:an? |the )?"
     r"`(?P<word>fixes|closes|resolves):? #\S+`(?: (?:line|reference|keyword))?",
 )
+
+
+def _issue_in_body(clause: Clause) -> list[Draft]:
+    """Reads "the PR body must reference its issue"."""
+    below = _is_below_prs(clause.statement)
+    if whole_match(_REFERS_TO_ISSUE + (_LINKS_ISSUE if below else ()), clause.text):
+        return _require(body=r"#\d|/issues/\d")
+    if match := whole_match(_ISSUE_CODE, clause.text):
+        return _require(body=rf"(?i)\b{match['word']}:? (?:\S+/\S+)?(?:#|https?://\S+/)\d")
+    return []
+
+
+# --- The body: its sections
+
 _NAME_OF_SECTION = r"[`\"“]?(?:#+ )?[A-Z][\w ]{2,25}?[`\"”]?"
+# "PR descriptions must include the sections Summary, Testing and Risks"
 _SECTIONS = re.compile(
     rf"(?i:{_BODY} {_MUST}(?:include|have|contain|use)s? (?:the |these |following |an? )*"
     rf"(?:(?:sections?|headings?):? )?)(?P<names>{_NAME_OF_SECTION}"
     rf"(?:(?:, and |,? and |, ){_NAME_OF_SECTION})*)(?P<noun> (?:sections?|headings?))?"
 )
-# after a sentence about descriptions of pull requests
+# only after a sentence about descriptions: "use sections `Why` and `How`"
 _USE_SECTIONS = re.compile(
     r"(?i:(?:always )?use (?:the |these |following )*sections?:? )"
     r"(?P<names>`[A-Z][^`]{2,60}`(?:(?:, and |,? and |, )`[A-Z][^`]{2,60}`)*)"
 )
+# "no headings in descriptions"
 _NO_HEADINGS = re.compile(
     r"no (?:markdown )?(?:headlines|headings|headers|section headings)"
     rf"(?: in (?:the )?(?:{_BODY}|descriptions?))?",
@@ -220,45 +272,25 @@ _NO_HEADINGS = re.compile(
 )
 
 
-# below "Pull requests"
-_LINKS_ISSUE = form(
-    "Link related issues using `Closes #123` or `Fixes #123`",
-    r"(?:link|reference|mention|close|include)(?: (?:the|its|any|related|linked|relevant|GitHub))*"
-    r" issues?(?: numbers?)? (?:with|using|via|by|as|in the form)"
-    r" (?:`(?:closes|fixes|resolves):? #[^`]+`(?:, | or |, or |/)?)+",
-)
-
-
-def _is_of_descriptions(clause: Clause) -> bool:
-    """Whether a clause is about descriptions of pull requests, by itself or by what is above it."""
-    statement = clause.statement
-    about = (clause.text, statement.label, statement.opening, *statement.under[-1:])
-    return any(map(_NAMES_BODY.search, about))
-
-
-def _asked_of_body(clause: Clause) -> list[Draft]:
-    """Reads what a description must have: an issue, some sections, or no headings."""
-    statement = clause.statement
-    is_below = any(map(_ABOUT_BODY.search, (statement.label, *statement.under[-1:])))
-    if whole_match(_REFERS_TO_ISSUE + (_LINKS_ISSUE if is_below else ()), clause.text):
-        return _require(body=r"#\d|/issues/\d")
-    if match := whole_match(_ISSUE_CODE, clause.text):
-        return _require(body=rf"(?i)\b{match['word']}:? (?:\S+/\S+)?(?:#|https?://\S+/)\d")
-    if _NO_HEADINGS.fullmatch(clause.text) and _is_of_descriptions(clause):
+def _sections_of_body(clause: Clause) -> list[Draft]:
+    """Reads "PR descriptions must include the sections Summary and Testing" and "no headings"."""
+    if _NO_HEADINGS.fullmatch(clause.text) and _is_about_bodies(clause):
         return _require(body=r"(?m)\A(?!(?:.*\n)*#{1,6} )")
     used = _USE_SECTIONS.fullmatch(clause.text)
-    if used and _is_of_descriptions(clause):
-        return _sections(codes_in(used["names"]))
+    if used and _is_about_bodies(clause):
+        return _require(sections=codes_in(used["names"]))
     match = _SECTIONS.fullmatch(clause.text)
     if match is None or not (match["noun"] or re.search(r"\bsections?\b", match[0])):
         return []
     names = re.split(r", and |,? and |, ", match["names"])
-    return _sections([re.sub(r"^[`\"“#\s]+|[`\"”\s]+$", "", name) for name in names])
+    return _require(sections=[re.sub(r"^[`\"“#\s]+|[`\"”\s]+$", "", name) for name in names])
 
 
-def _sections(names: Sequence[str]) -> list[Draft]:
-    """The rule that descriptions have sections with these names."""
-    return [Draft("commit", "requirement", measure("pull_request", sections=list(names)))]
+def _is_about_bodies(clause: Clause) -> bool:
+    """Whether a clause is about descriptions of pull requests, by itself or by what is above it."""
+    statement = clause.statement
+    about = (clause.text, statement.label, statement.opening, *statement.under[-1:])
+    return any(map(_NAMES_BODY.search, about))
 
 
 # what people do not want in descriptions: "test plan", "a \"Testing\" section"
@@ -268,8 +300,6 @@ _SECTION = re.compile(
     re.I,
 )
 _PLACE_OF_SECTION = re.compile(rf"(?:the |any )?(?:{_BODY}|{_PR})", re.I)
-_ABOUT_BODY = re.compile(r"\b(?:PRs?|pull requests?)\b", re.I)
-_NAMES_BODY = re.compile(_BODY, re.I)
 
 
 def _unwanted_section(clause: Clause) -> str:
@@ -285,26 +315,7 @@ def _unwanted_section(clause: Clause) -> str:
     about = (statement.label, *statement.under[-1:], statement.opening)
     if match is None or not instruction.has_only(Relation.TO, Relation.IN, Relation.BECAUSE):
         return ""
-    is_about = places or any(map(_ABOUT_BODY.search, about))
+    is_about = places or any(map(_NAMES_PRS.search, about))
     if not is_about or not all(map(_PLACE_OF_SECTION.fullmatch, places)):
         return ""
     return match["quoted"] or match["plain"]
-
-
-def pr_body_rule(clause: Clause) -> list[Draft]:
-    """Reads "PR bodies must include a `Notes:` section" and "no test plan in PRs"."""
-    if section := _unwanted_section(clause):
-        return _require(body=rf"(?sim)\A(?!.*^(?:#+ |\*\*)\W*{literal(section)}\b)")
-    if clause.is_prohibited:
-        return []
-    if rules := _asked_of_body(clause):
-        return rules
-    match = _LABEL_INCLUDED.fullmatch(clause.text)
-    if match is None:
-        return []
-    return _require(body=rf"(?m)^\W*{re.escape(match['label'])}")
-
-
-def _require(**arguments: str) -> list[Draft]:
-    """Requires pull requests to be as these arguments of the measure say."""
-    return [Draft("commit", "requirement", measure("pull_request", **arguments))]

@@ -147,41 +147,6 @@ _RUN_VERBS = frozenset("run execute rerun".split())
 # verbs of "never mark a task done until ..." and "never finish until ..."
 REPORTS_OR_ENDS = frozenset("mark consider call declare report claim finish complete end".split())
 STATES = one_of(*sorted(PASSES | FAILS, key=len, reverse=True))
-_WITHOUT = re.compile(
-    r"(?:(?:first|running|having|run|a|passing|successful|clean|re-?running|the|run of) )*"
-    rf"(?P<codes>{CODES})(?: first| {STATES})*",
-    re.I,
-)
-_FAILS = re.compile(
-    rf"(?:running |you (?:run|have run) )?(?P<codes>{CODES}) {one_of(*FAILS)}", re.I
-)
-# the relations of "never commit *without* running `make test`"
-CONDITIONS = (*(Relation.WITHOUT, Relation.UNTIL, Relation.UNLESS, Relation.BEFORE, Relation.IF),)
-_PLACES = (Relation.IN, Relation.FROM, Relation.AT)
-_FURTHER = (
-    *(Relation.WITH, Relation.THEN, Relation.TO, Relation.ON, Relation.AS),
-    Relation.EXPLANATION,
-)
-_ROOT = re.compile(
-    r"(?:(?:the|this) )?(?:repo|repository|project|monorepo|codebase|workspace|root)\b.*|`[^`]+`.*",
-    re.I,
-)
-_MANNER = re.compile(r"(?:(?:this|the|that|exact|given) )*(?:sequence|order|turn|full)", re.I)
-# after a command: "`make lint` - *run all linters* before committing"
-_DESCRIPTION = re.compile(
-    r"(?!.*\b(?:if|when|unless|only|optional)\b)(?:runs?|checks?) [^`]*", re.I
-)
-_PRE_COMMIT = re.compile(r"(?:the |all |full )*pre-commit(?: hooks| suite| checks)?", re.I)
-_THESE = re.compile(
-    r"|(?:all |both |each )?(?:of )?(?:these|the following|following|checks|all)(?: \w+){0,4}"
-    r"|full validation|validation|(?:commands|scripts|steps)",
-    re.I,
-)
-_RUNS = re.compile(r"(?:then )?(?:re-?run|run|execute)\b", re.I)
-_BESIDE = ("", "first", "command", "commands")  # words beside a command that is named alone
-_NEXT_STEP = re.compile(r"(?:and |then |only )*(?P<act>(?:git )?(?:commit|push|merge)\b.*)", re.I)
-
-
 # a label that limits a command to changes of one part: "Backend: `make test`"
 _PARTS = """backend frontend front-end back-end server client web mobile app ios android api ui cli
 docs? documentation website desktop python rust go typescript javascript ts js java kotlin swift
@@ -190,8 +155,6 @@ PART = re.compile(
     one_of(*_PARTS) + r"(?: (?:code|changes?|files?|side|app|only|package))?",
     re.I,
 )
-
-
 _PART_OF_WORK = re.compile(
     rf"\b(?P<part>{one_of(*_PARTS)}) (?P<work>(?:work|tasks?|code changes|changes)\b)", re.I
 )
@@ -292,6 +255,20 @@ def _change_of_language(instruction: Instruction) -> Occasion | None:
     return AfterChange(tuple(languages)) if languages else None
 
 
+# "without *running `make test` first*"
+_WITHOUT = re.compile(
+    r"(?:(?:first|running|having|run|a|passing|successful|clean|re-?running|the|run of) )*"
+    rf"(?P<codes>{CODES})(?: first| {STATES})*",
+    re.I,
+)
+# "if *`make test` fails*"
+_FAILS = re.compile(
+    rf"(?:running |you (?:run|have run) )?(?P<codes>{CODES}) {one_of(*FAILS)}", re.I
+)
+# the relations of "never commit *without* running `make test`"
+CONDITIONS = (*(Relation.WITHOUT, Relation.UNTIL, Relation.UNLESS, Relation.BEFORE, Relation.IF),)
+
+
 def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
     """Reads "never commit without running `make test`" and "never push if `make test` fails"."""
     instruction = _without_purpose(instruction)
@@ -339,6 +316,7 @@ _WITH_MESSAGE = re.compile(
     r"(?:(?:an?|clear|concise|descriptive|meaningful|good|short|proper),? )*(?:commit )?messages?",
     re.I,
 )
+_TO_REMOTE = (Relation.TO, Relation.ON, Relation.WITH)
 
 
 def _commits_at_end(instruction: Instruction) -> list[Draft]:
@@ -366,9 +344,6 @@ def _commits_at_end(instruction: Instruction) -> list[Draft]:
     return [_runs_after(required_pattern(f"git {verb}"), ["*"]) for verb in dict.fromkeys(verbs)]
 
 
-_TO_REMOTE = (Relation.TO, Relation.ON, Relation.WITH)
-
-
 _ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)
 
 
@@ -389,6 +364,10 @@ def _allowed_after(instruction: Instruction) -> list[Draft]:
     return require(listed_commands(match["codes"]), BeforeEvent(gate_of(acts)))
 
 
+# "run `make test`, *then commit*"
+_NEXT_STEP = re.compile(r"(?:and |then |only )*(?P<act>(?:git )?(?:commit|push|merge)\b.*)", re.I)
+
+
 def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:
     """The occasion of "run `make test`, then commit"."""
     steps = instruction.texts_of(Relation.THEN)
@@ -400,12 +379,17 @@ def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:
 
 
 _IS_ORDER = re.compile(r"(?:always|(?:you|we|agents) must|must)\b", re.I)
-
-
 # commands that are run once, or that do not end
 NOT_A_CHECK = re.compile(
     r"\b(?:install|setup|set-up|bootstrap|init|login|ci|sync|up|start|dev|serve|watch|activate)"
     r"(?:\.\w+)?\b(?!:)",
+    re.I,
+)
+_VERIFIES = ("verify", "validate", "check")  # "always verify your changes with `make lint`"
+# a heading such as "Before a release"
+_NAMES_OCCASION = re.compile(
+    r"\b(?:if|when|before|after|for|on|in|during|adding|creating|releas\w*|deploy\w*|install\w*"
+    r"|pre-?\w+|commit\w*|push\w*|merg\w*|pull requests?|PRs?)\b",
     re.I,
 )
 
@@ -431,7 +415,12 @@ def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasio
     return END_OF_WORK if is_order and is_command and not relations else None
 
 
-_VERIFIES = ("verify", "validate", "check")  # "always verify your changes with `make lint`"
+_PLACES = (Relation.IN, Relation.FROM, Relation.AT)
+# "run `make lint` in *the project root*"
+_ROOT = re.compile(
+    r"(?:(?:the|this) )?(?:repo|repository|project|monorepo|codebase|workspace|root)\b.*|`[^`]+`.*",
+    re.I,
+)
 _FOR_CHECKS = re.compile(
     r"(?:automatic |consistent |code )*(?:linting|formatting|checks|type checking|validation)"
     r"(?: and (?:linting|formatting|checks|type checking|validation))?",
@@ -449,17 +438,20 @@ def _harmless_beside_order(instruction: Instruction) -> set[Relation]:
     return harmless
 
 
-_NAMES_OCCASION = re.compile(
-    r"\b(?:if|when|before|after|for|on|in|during|adding|creating|releas\w*|deploy\w*|install\w*"
-    r"|pre-?\w+|commit\w*|push\w*|merg\w*|pull requests?|PRs?)\b",
-    re.I,
-)
-
-
 # purposes that are only had at times: "*to release*, run `make all`"
 _AT_TIMES = re.compile(
     r"(?:release|publish|deploy|ship|add|create|install|set up|upgrade|debug|reproduce|migrate)\b",
     re.I,
+)
+_FURTHER = (
+    *(Relation.WITH, Relation.THEN, Relation.TO, Relation.ON, Relation.AS),
+    Relation.EXPLANATION,
+)
+# "in *this exact order*"
+_MANNER = re.compile(r"(?:(?:this|the|that|exact|given) )*(?:sequence|order|turn|full)", re.I)
+# after a command: "`make lint` - *run all linters* before committing"
+_DESCRIPTION = re.compile(
+    r"(?!.*\b(?:if|when|unless|only|optional)\b)(?:runs?|checks?) [^`]*", re.I
 )
 
 
@@ -480,6 +472,12 @@ def _is_unlimited(instruction: Instruction) -> bool:
     further = [*_FURTHER, *_harmless_beside_order(instruction)]
     is_limited_otherwise = not instruction.has_only(*OCCASIONS, *_PLACES, *further)
     return not is_limited_otherwise and len(instruction.texts_of(Relation.BEFORE)) <= 1
+
+
+_RUNS = re.compile(r"(?:then )?(?:re-?run|run|execute)\b", re.I)
+_BESIDE = ("", "first", "command", "commands")  # words beside a command that is named alone
+# "run *the pre-commit hooks*"
+_PRE_COMMIT = re.compile(r"(?:the |all |full )*pre-commit(?: hooks| suite| checks)?", re.I)
 
 
 def _commands_run(instruction: Instruction) -> list[str]:
@@ -515,6 +513,14 @@ def _is_named_command(instruction: Instruction) -> bool:
     if _BARE_COMMAND.fullmatch(instruction.object):
         return True
     return " " not in instruction.object and is_command(instruction.object)
+
+
+# "run *these commands*", before a code block
+_THESE = re.compile(
+    r"|(?:all |both |each )?(?:of )?(?:these|the following|following|checks|all)(?: \w+){0,4}"
+    r"|full validation|validation|(?:commands|scripts|steps)",
+    re.I,
+)
 
 
 def _runs_block(instruction: Instruction) -> bool:

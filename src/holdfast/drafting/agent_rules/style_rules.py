@@ -262,8 +262,6 @@ _UNTYPED_PARAMETER = (
     r"(?!self\b|cls\b)[A-Za-z_]\w*\s*[,=)]"
 )
 _UNTYPED_RESULT = r"\bfunction\s+\w+\s*(?:<[^<>()]*>)?\([^()]*\)\s*\{"
-
-
 # what only a rules file about Python has, if it names no language
 _OF_PYTHON = re.compile(r"\w\.py\b|\b(?:pytest|mypy|pyproject|pip install)\b")
 _VERSION_FIRST = re.compile(r"^Python \d[\d.+]*(?: or (?:later|newer|above))?, | \([^()]*\)$")
@@ -291,8 +289,6 @@ def type_hint_rule(clause: Clause) -> list[Draft]:
 # --- Lists of styles: "no semicolons, 2-space indent"
 
 _MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
-
-
 _STYLE = r"(?:single|double) quotes|(?:no )?(?:semicolons|trailing commas)|\w+[ -]spaces?(?: \w+)?"
 # "follow Prettier (single quotes, no semicolons and 2-space indentation)"
 _STYLES_IN_BRACKETS = re.compile(

@@ -121,7 +121,6 @@ def _files_updated(instruction: Instruction) -> list[str]:
 _NEW_OR_GONE = re.compile(
     r"\b(?:add|creat|new\b|introduc|remov|delet|renam|mov(?:e|ing)|implement)", re.I
 )
-
 _CHANGING = re.compile(r"\b(?:modif|chang|edit|updat)", re.I)
 
 

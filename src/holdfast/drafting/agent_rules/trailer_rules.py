@@ -102,8 +102,6 @@ _NO_CO_AUTHORS = forms(
         ),
     }
 )
-
-
 # the names of agents, in a message that credits one
 _AGENTS = "claude|anthropic|copilot|openai|chatgpt|codex|gemini|cursor|aider"
 _CREDITS = (
@@ -129,16 +127,12 @@ _QUOTED_IN_COMMITS = re.compile(
     r"(?: (?:or|and) (?:PRs?|pull requests?)(?: (?:descriptions?|bodies))?)?",
     re.I,
 )
-
-
 _MENTIONED_IN_COMMITS = re.compile(
     rf"{NEVER} (?:mention|reference|credit|name)"
     r" (?P<name>Claude|Copilot|Codex|Gemini|Cursor)(?: Code)?"
     r" in (?:(?:any|all|the|your|git) )*commits?(?: messages?)?",
     re.I,
 )
-
-
 _CREDIT_ALONE = re.compile(  # below "Commits"
     rf"(?:{NEVER} (?:{_ADD}|write) |no )[\"“`](?P<text>(?:generated|co-authored|created|written)\b"
     r"[^\"”`]{4,50})[\"”`](?: (?:lines?|footers?|trailers?|text))?",

@@ -35,14 +35,15 @@ class Resources:
 
 @dataclass(eq=False)
 class Replica:
-    """An actor, as this process sees it.
+    """A running actor: the handle that calls it, and what this process knows about it.
 
     Attributes:
-        machine: a future of its machine's name and versions.
+        handle: calls it through Ray.
+        machine: a Ray future of the name of its machine and of the versions installed there.
         requested_at: when it was requested, in monotonic seconds.
         node: its machine's name; "" until it runs.
-        loading: a future of its description; None until it is asked to load the model.
-        description: its model; None until that is loaded.
+        loading: a Ray future of `description`; None until it is asked to load the model.
+        description: of the model that it has loaded; None until then.
         calls: the number of calls that it is working on.
         reserved: whether it is kept for a call that has to be alone.
     """
@@ -89,7 +90,7 @@ class Actors:
         starting = set[Replica]()
         async with task_group() as starts:
             while True:
-                self._fill_up()
+                self._request_missing()
                 for replica in self.replicas:
                     if replica.description is None and replica not in starting:
                         starting.add(replica)
@@ -133,8 +134,8 @@ class Actors:
                 )
         return reason
 
-    def _fill_up(self) -> None:
-        """Starts actors until there are as many as there have to be."""
+    def _request_missing(self) -> None:
+        """Requests actors from the cluster until there are `count`."""
         import ray
 
         remote = ray.remote(Actor).options(
@@ -164,25 +165,29 @@ class Actors:
             raise cause_of(error, replica.node) from None
         replica.description = description
         self._failed_starts = 0
-        self.first_loaded = first = self.first_loaded or replica
+        if self.first_loaded is None:
+            self.first_loaded = replica
+        first = self.first_loaded
         assert first.description is not None
         check_alike(first.description, first.node, description, replica.node)
         self.notify()
 
     def _check_resources(self) -> None:
         """Warns if the cluster has no resources for some actors; raises an error if for none."""
+        requested_before = time.monotonic() - _PATIENCE
         late = [
             replica
             for replica in self.replicas
-            if not replica.node and time.monotonic() - replica.requested_at > _PATIENCE
+            if not replica.node and replica.requested_at < requested_before
         ]
-        if not late or (self._has_warned and len(late) < len(self.replicas)):
+        all_late = len(late) == len(self.replicas)
+        if not late or (self._has_warned and not all_late):
             return
         message = (
             f"The Ray cluster at {self.address!r} has no resources for {len(late)} of"
             f" {self.count} actors after {_PATIENCE:.0f} s, with {self.resources} each"
         )
-        if len(late) == len(self.replicas):
+        if all_late:
             raise ModelError(
                 f"{message}; free some (`ray status` shows usage), or add nodes.", value=len(late)
             )
@@ -232,8 +237,12 @@ def cause_of(error: Any, node: str) -> Exception:
 
 
 def reason_lost(error: Exception) -> str:
-    """Returns in a few words why an actor was lost, from Ray's message."""
-    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
+    """Returns in a few words why an actor was lost, from Ray's message.
+
+    For example, "The actor 0a1b is dead because its node has died. Check ..." gives "its node has
+    died".
+    """
+    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))  # without colours
     if missing := re.findall(r"ModuleNotFoundError: (No module named '[^']+')", text):
         return f"{missing[-1]} there; install the same on every machine"
     match = re.search(r"is dead because (.+?)(?:\. |\.?$)", text, re.MULTILINE)

@@ -38,7 +38,7 @@ def _calls(source: str, value: Any) -> Iterator[Call]:
 
 
 def _call(source: str, run: Mapping[str, Any]) -> Call:
-    """Reads a run of a model's call."""
+    """Reads a run of the type llm, which is one call of a model."""
     inputs = require_object(decode_json(run.get("inputs")))
     metadata = at(decode_json(run.get("extra")), "metadata")
     thread = at(metadata, "thread_id") or at(metadata, "session_id")
@@ -52,9 +52,12 @@ def _call(source: str, run: Mapping[str, Any]) -> Call:
 
 
 def _chat(inputs: Mapping[str, Any]) -> Any:
-    """Returns the messages in a run's inputs, or their text."""
+    """Returns the messages in a run's inputs, or the text of a prompt.
+
+    Inputs are {"messages": [...]}, {"messages": [[...]]} (a batch of one), or {"prompts": ["..."]}.
+    """
     chat = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
-    if isinstance(chat, list) and chat and isinstance(chat[0], list):  # a batch
+    if isinstance(chat, list) and chat and isinstance(chat[0], list):
         chat = chat[0]
     if isinstance(chat, list) and all(isinstance(text, str) for text in chat):
         return "\n".join(chat)
@@ -62,19 +65,24 @@ def _chat(inputs: Mapping[str, Any]) -> Any:
 
 
 def _answer(outputs: Any) -> list[Event]:
-    """Reads the outputs of a run: the first generation, or the messages in its place."""
-    generations = list_or_empty(at(outputs, "generations"))
-    if generations:
+    """Reads the outputs of a run.
+
+    Outputs are {"generations": [[{"message": ...}]]}, perhaps with a `text` or without the inner
+    list; or {"messages": ...}, {"message": ...} or the message itself.
+    """
+    if generations := list_or_empty(at(outputs, "generations")):
         batch = generations[0] if isinstance(generations[0], list) else generations
-        generation = batch[0] if batch else None
-        events = output_messages(at(generation, "message") or at(generation, "text"))
-        if events and is_cut(generation):
-            events[-1] = replace(events[-1], is_cut=True)
-        return events
-    answer = outputs
-    for name in ("messages", "message"):
-        answer = at(answer, name) or answer
-    return output_messages(answer)
+        return _generation(batch[0] if batch else None)
+    messages = at(outputs, "messages") or outputs
+    return output_messages(at(messages, "message") or messages)
+
+
+def _generation(generation: Any) -> list[Event]:
+    """Reads one of the replies to a call."""
+    events = output_messages(at(generation, "message") or at(generation, "text"))
+    if events and is_cut(generation):
+        events[-1] = replace(events[-1], is_cut=True)
+    return events
 
 
 FORMAT = Format(
