@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import sqlite3
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from log_variations import HI, ONE, TWO, A, Variation, check, file_text, lines, text, variations
 
+from holdfast.errors import UsageError
 from holdfast.logs import read_logs
 from holdfast.logs.context import Contexts
 from holdfast.logs.rule_sightings import SearchedTranscript
@@ -629,7 +631,36 @@ test_sessions_of_gemini_cli_in_summer_2026 = variations(
     Variation("two compressions", {"s.jsonl": lines(
         GHEAD, GU, GA, in_context(gem("21", "user", "One."), gem("22", "gemini", "Got it.")),
         GU2, GA2, in_context(gem("31", "user", "Two."), gem("32", "gemini", "Got it.")))}, TWO),
+    Variation("a result that came after its call", {"s.jsonl": lines(
+        GHEAD, GU, gem("2", "gemini", "", toolCalls=[recorded("ls", None)]),
+        in_context(GU, GCALL), GA)}, ONE, calls=["ls"], results=["a.py"]),
+    Variation("a context whose messages have no ids", {"s.jsonl": lines(
+        GHEAD, in_context(*({name: value for name, value in message.items() if name != "id"}
+                            for message in (GU, GA, GU2, GA2))))}, TWO),
 )  # fmt: skip
+
+
+def test_a_rewind_of_gemini_cli_into_a_compression_that_was_taken_back_starts_anew(tmp_path):
+    summary = in_context(gem("21", "user", "So far."), gem("22", "gemini", "Got it."))
+    log = lines(GHEAD, GU, GA, summary, {"$rewindTo": "4"}, {"$rewindTo": "21"}, GU2, GA2)
+    path = tmp_path / "s.jsonl"
+    path.write_text(file_text(log))
+    logs = read_logs([path])
+    assert [turn.user for dialog in logs.dialogs for turn in dialog.turns] == ["More?"]
+    assert len(logs.problems) == 2 and all("left out" in problem for problem in logs.problems)
+
+
+def test_messages_that_a_compression_of_gemini_cli_keeps_stay_before_it(tmp_path):
+    context = [gem("21", "user", "So far."), GU2, GA2]
+    late = [gem("7", "user", "Why?"), gem("8", "gemini", "C.")]
+    log = lines(GHEAD, GU, GA, GU2, GA2, in_context(*context), *late,
+                in_context(*context, *late), gem("9", "user", "And?"), gem("10", "gemini", "D."))  # fmt: skip
+    path = tmp_path / "s.jsonl"
+    path.write_text(file_text(log))
+    (file,) = read_transcripts(path)
+    assert [event.text for event in file.transcripts[0].path] == [
+        "Hi", "A.", "More?", "B.", "So far.", "Why?", "C.", "And?", "D.",
+    ]  # fmt: skip
 
 
 def test_a_result_that_gemini_cli_shortened_left_the_context(tmp_path):
@@ -939,6 +970,9 @@ test_sessions_of_goose_in_2026 = variations(
         GOOSE_HI, goose_call(agent=False), goose_result(text("a.py"), agent=False), GOOSE_A,
         GOOSE_SUMMARY, of_goose("user", "More?"), of_goose("assistant", "B."))},
         TWO, calls=["ls"], results=["a.py"], seen=["A call to developer__shell listed a.py."]),
+    Variation("an empty message for the model alone", {"s.jsonl": lines(
+        GOOSE_HI, goose_call(agent=False), goose_result(text("a.py"), agent=False),
+        of_goose("user", user=False), GOOSE_A)}, ONE, calls=["ls"], results=["a.py"]),
 )  # fmt: skip
 
 
@@ -1979,6 +2013,18 @@ def test_a_sample_of_inspect_in_several_files_is_a_dialog(first, tmp_path):
     assert turns == ONE and not logs.problems and logs.formats == {"inspect": 1}
 
 
+def test_the_messages_of_a_sample_in_several_files_may_be_in_the_one_that_describes_it(tmp_path):
+    sample = {"id": 1, "epoch": 1, "input": "Hi", "target": "", "messages": [HI, A]}
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.json", json.dumps({"version": 2, "status": "success", "eval": {}}))
+        file.writestr("samples/1_epoch_1/sample.json", json.dumps(sample))
+        file.writestr("samples/1_epoch_1/attachments/0.json", "[]")
+    logs = read_logs([path])
+    turns = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert turns == ONE and not logs.problems
+
+
 @pytest.mark.parametrize("bounds", [[2, 9], [0], "x", None, [1, 1]])
 def test_messages_that_a_sample_in_several_files_lacks_are_named(bounds, tmp_path):
     path = inspect_archive(tmp_path / "log.eval", [[0, 1], bounds, [2, 3]])
@@ -1990,3 +2036,29 @@ def test_a_sample_in_several_files_without_the_one_that_describes_it_is_named(tm
     path = inspect_archive(tmp_path / "log.eval", [], shell=False)
     (file,) = read_transcripts(path)
     assert not file.transcripts and "sample.json is missing" in file.unread[0]
+
+
+# faults of logs in any format
+
+
+def test_a_long_line_that_was_torn_is_refused_at_once(tmp_path):
+    """Its many parts begin as the line does, so each might be the record that is written again."""
+    parts = ",".join('{"type":"text","text":"x"}' for _ in range(100_000))
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"type":"user","message":{"role":"user","content":[' + parts + ',{"cut')
+    start = time.process_time()
+    with pytest.raises(UsageError):
+        read_logs([path])
+    assert time.process_time() - start < 5
+
+
+def test_calls_without_ids_in_the_content_are_those_beside_it(tmp_path):
+    reply = {
+        "role": "assistant",
+        "content": [{"functionCall": {"name": "ls", "args": {"path": "a"}}}],
+        "tool_calls": [{"name": "ls", "args": {"path": "a"}, "id": "c1", "type": "tool_call"}],
+    }
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps({"messages": [HI, reply]}))
+    (dialog,) = read_logs([path]).dialogs
+    assert [call.name for turn in dialog.turns for call in turn.done.calls] == ["ls"]

@@ -99,13 +99,18 @@ def _sample_in_files(
         return
     sample = fields_of(values[""][0])
     messages: list[Any] = []
+    if "message_refs" not in sample:  # its messages are in sample.json, or in the files alone
+        messages = list_or_empty(sample.get("messages")) or values["messages"]
     for bounds in list_or_empty(sample.get("message_refs")):
         match bounds:
             case [int(start), int(end)] if 0 <= start < end <= len(values["messages"]):
                 messages += values["messages"][start:end]
             case _:
                 yield Unread(f"{source}: its messages {shortened(bounds)} are not in its files")
-    attachments = {str(number): text for number, text in enumerate(values["attachments"])}
+    attachments = {
+        **fields_of(sample.get("attachments")),
+        **{str(number): text for number, text in enumerate(values["attachments"])},
+    }
     yield Located(source, {**sample, "messages": messages, "attachments": attachments})
 
 

@@ -294,7 +294,12 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
     beside_content = [read_wrapped_call(call) for call in tool_calls]
     if in_content:
         ids = {call.id for call in in_content} | {""}
-        beside_content = [call for call in beside_content if call.id not in ids]
+        without_id = [(call.name, call.arguments) for call in in_content if not call.id]
+        beside_content = [
+            call
+            for call in beside_content
+            if call.id not in ids and (call.name, call.arguments) not in without_id
+        ]
     calls = [*in_content, *beside_content]
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]

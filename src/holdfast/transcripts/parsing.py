@@ -8,6 +8,7 @@ For example:
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _BRACKET = re.compile(r"\s*[\[{][ \t\r]*\n")
 _AROUND_VALUES = "\0\ufeff\x1e"
 # "{"type":" at the beginning of an object
 _FIRST_FIELD = re.compile(r"\{\"[^\"]+\":")
+_DECODER = json.JSONDecoder()
 
 
 def is_bookkeeping_event(value: Any) -> bool:
@@ -186,9 +188,11 @@ def _record_written_again(line: str) -> Any:
     """
     first = _FIRST_FIELD.match(line)
     start = line.find(first[0], 1) if first is not None else -1
+    length = len(line.rstrip())
     while first is not None and start > 0:
-        try:
-            return json.loads(line[start:])
-        except (ValueError, RecursionError):  # an object within the record
-            start = line.find(first[0], start + 1)
+        with suppress(ValueError, RecursionError):
+            record, end = _DECODER.raw_decode(line, start)
+            if end == length:  # otherwise an object within the record
+                return record
+        start = line.find(first[0], start + 1)
     return None

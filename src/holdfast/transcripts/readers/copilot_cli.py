@@ -248,7 +248,7 @@ def _classify(data: Mapping[str, Any]) -> list[Event]:
         if kind == "selection" and (selected := text_or_empty(at(attachment, "text"))):
             selections.append(Event(EventKind.REMINDER, selected))
         elif kind not in _ATTACHED_PATHS:
-            unread.append(str(kind))
+            unread.append(str(kind or "attachment"))
     return [*selections, *message_events("user", text, unread=tuple(unread))]
 
 
@@ -263,11 +263,13 @@ def _calls_by_provider(server_tools: Any) -> list[ToolCall]:
     """Reads the calls that the provider of the model ran itself, such as a search."""
     details = fields_of(server_tools)
     items = [*list_or_empty(details.get("items")), *list_or_empty(details.get("rawContentBlocks"))]
-    return [
+    calls = [
         read_call(item)
         for item in items
         if str(at(item, "type")) == "server_tool_use" or str(at(item, "type")).endswith("_call")
     ]
+    # both lists may have the same call
+    return [*{call.id or number: call for number, call in enumerate(calls)}.values()]
 
 
 def _call_id(data: Mapping[str, Any]) -> str:

@@ -131,7 +131,10 @@ class _Session:
         Gemini CLI does this when it starts, when it compresses the dialog or shortens old results
         of tools, and when it takes back a turn that was aborted.
         """
-        messages = {self._name_of(record): record for record in optional_list(records)}
+        messages: dict[str, Mapping[str, Any]] = {}
+        for number, record in enumerate(optional_list(records)):
+            name = self._name_of(record) or f"message {number}"
+            messages[name] = record if record.get("id") else {**record, "id": name}
         removed = [name for name in self.context if name not in messages]
         if not any(is_spoken(self._record(name)) for name in removed):  # a start
             self._refresh(messages, removed, source)
@@ -148,18 +151,27 @@ class _Session:
     def _refresh(
         self, messages: Mapping[str, Mapping[str, Any]], removed: list[str], source: str
     ) -> None:
-        """Writes the messages of the context again, in their order; some may have changed."""
-        shortened = [
-            call_id
-            for name in self.context
-            if name in messages
-            for call_id in _changed_results(results_in(self._record(name)), messages[name])
-        ]
-        old = {name: self.records.pop(name, {}) for name in self.context}
-        self.context = [name for name in messages if name in self.compressed]
+        """Writes the messages of the context again, in their order; some may have changed.
+
+        Those from before a compression or a shortening stay before it.
+        """
+        names = list(self.records)
+        kinds = [self.records[name].get("type") for name in names]
+        changes = [n for n, kind in enumerate(kinds) if kind in (COMPRESSED, SHORTENED)]
+        fixed = set(names[: changes[-1]]) & messages.keys() if changes else set()
+        shortened: list[str] = []
+        whole: dict[str, Mapping[str, Any]] = {}  # the messages, with their whole results
         for name, record in messages.items():
-            calls = old.get(name, {}).get("toolCalls")  # with their whole results
-            self.add([{**record, "toolCalls": calls} if calls else record], source)
+            before = self._record(name) if name in self.context else {}
+            changed = _changed_results(results_in(before), record) if before else []
+            shortened += changed
+            whole[name] = _with_calls_of(before, changed, record)
+        for name in self.context:
+            if name not in fixed:
+                self.records.pop(name, None)
+        self.context = [name for name in messages if name in self.compressed]
+        for record in whole.values():
+            self.add([record], source)
         for name in removed:
             self.sources.pop(name, None)
         self._add_shortening(shortened, source)
@@ -214,12 +226,17 @@ class _Session:
             first = names.index(self.compressed[name].compression) + 1
         else:
             first = names.index(name) if name in names else 0  # as Gemini CLI handles it
-        self.context = [
-            name for name in self.context if name in names[:first] or name in self.compressed
-        ]
         parents = sequential_parents(names)
         for name in names[first:]:
             self.abandoned.append(_Abandoned(name, parents[name], self.records.pop(name)))
+        self.compressed = {
+            name: message
+            for name, message in self.compressed.items()
+            if message.compression in self.records
+        }
+        self.context = [
+            name for name in self.context if name in self.records or name in self.compressed
+        ]
         count = len(names) - first
         return Unread(
             f"{source}: Gemini CLI rewound the session to before the message {target!r} ({by}), so"
@@ -239,6 +256,22 @@ class _Session:
     @property
     def has_reply(self) -> bool:
         return any(map(is_reply, self.records.values()))
+
+
+def _with_calls_of(
+    before: Mapping[str, Any], call_ids: list[str], record: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Returns a message in which the calls with these ids are as they were before."""
+    if not call_ids:
+        return record
+    calls = {str(at(call, "id")): call for call in list_or_empty(before.get("toolCalls"))}
+    return {
+        **record,
+        "toolCalls": [
+            calls.get(str(at(call, "id")), call) if str(at(call, "id")) in call_ids else call
+            for call in list_or_empty(record.get("toolCalls"))
+        ],
+    }
 
 
 def _changed_results(before: Mapping[str, str], record: Mapping[str, Any]) -> list[str]:

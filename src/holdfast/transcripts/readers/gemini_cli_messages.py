@@ -174,7 +174,15 @@ def is_reply(record: Mapping[str, Any]) -> bool:
 
 def is_spoken(record: Mapping[str, Any]) -> bool:
     """Whether a message is a reply, or has words of the user."""
-    return is_reply(record) or any(event.is_by_user for event in events_of_record(record))
+    return is_reply(record) or any(event.is_by_user for event in _known_events(record))
+
+
+def _known_events(record: Mapping[str, Any]) -> list[Event]:
+    """Returns the events of a message; none if it is malformed, which is reported elsewhere."""
+    try:
+        return events_of_record(record)
+    except Malformed:
+        return []
 
 
 def is_in_history(record: Mapping[str, Any]) -> bool:
@@ -187,8 +195,7 @@ def is_in_history(record: Mapping[str, Any]) -> bool:
 
 def results_in(record: Mapping[str, Any]) -> dict[str, str]:
     """Returns the results in a message by the ids of their calls."""
-    events = events_of_record(record)
-    results = [event for event in events if event.kind is EventKind.TOOL_RESULT]
+    results = [event for event in _known_events(record) if event.kind is EventKind.TOOL_RESULT]
     return {event.call_id: event.text for event in results if event.call_id}
 
 

@@ -112,7 +112,7 @@ def _session(source: str, messages: Sequence[Located], path: str) -> Iterator[Tr
             hidden = []
         if at(message, "metadata", "agentVisible") is False:
             hidden += [event.call_id for event in new if event.kind is EventKind.TOOL_RESULT]
-        elif hidden and _is_for_model_alone(message) and new[0].kind is EventKind.REMINDER:
+        elif hidden and _is_for_model_alone(message) and new and _is_reminder(new[0]):
             # the summaries of calls are in the order of the calls
             new.insert(0, Event(EventKind.CLEARING, clears=frozenset([hidden.pop(0)])))
         name = str(at(message, "id") or f"message {number + 1}")
@@ -168,6 +168,10 @@ def _is_for_model_alone(message: Any) -> bool:
     return (
         is_of_user and metadata.get("userVisible") is False and metadata.get("agentVisible") is True
     )
+
+
+def _is_reminder(event: Event) -> bool:
+    return event.kind is EventKind.REMINDER
 
 
 def _is_copy(text: str, before: Sequence[Event]) -> bool:

@@ -19,7 +19,7 @@ from holdfast.transcripts.json_fields import (
     optional_list,
     require_object,
 )
-from holdfast.validation.json_values import fields_of
+from holdfast.validation.json_values import fields_of, text_or_empty
 
 _BY_OPENCODE = ("synthetic", "system", "skill")
 _FOR_DISPLAY = ("agent-switched", "model-switched", "location-switched")
@@ -118,7 +118,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
         "status": state.get("status"),
         "input": decode_json(state.get("input")),
         "output": text if content else _result_without_content(state),
-        "error": "\n".join(filter(None, (at(state, "error", "message"), text))),
+        "error": "\n".join(filter(None, (text_or_empty(at(state, "error", "message")), text))),
         "attachments": [item for item in content if at(item, "type") == "file"],
         "isRefused": at(state, "error", "type") == _REFUSED,
         "time": {"compacted": at(part, "time", "pruned")},

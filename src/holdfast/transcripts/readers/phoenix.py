@@ -52,7 +52,7 @@ def _texts(attributes: Mapping[str, Any], name: str, entry: str) -> str:
     """Returns the texts of a completion without messages: its prompts, or its first answer."""
     entries = list_or_empty(at(attributes, "llm", name))
     texts = [text_or_empty(at(value, entry, "text")) for value in entries]
-    return "\n".join(texts if entry == "prompt" else texts[:1])
+    return "\n".join(filter(None, texts if entry == "prompt" else texts[:1]))
 
 
 _DESCRIPTION = "a model call (a span of OpenInference's kind LLM)"
