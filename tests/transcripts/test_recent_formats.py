@@ -653,8 +653,9 @@ def test_a_rewind_of_gemini_cli_into_a_compression_that_was_taken_back_starts_an
 def test_messages_that_a_compression_of_gemini_cli_keeps_stay_before_it(tmp_path):
     context = [gem("21", "user", "So far."), GU2, GA2]
     late = [gem("7", "user", "Why?"), gem("8", "gemini", "C.")]
-    log = lines(GHEAD, GU, GA, GU2, GA2, in_context(*context), *late,
-                in_context(*context, *late), gem("9", "user", "And?"), gem("10", "gemini", "D."))  # fmt: skip
+    last = gem("9", "user", "And?"), gem("10", "gemini", "D.")
+    rewritten = in_context(*context), *late, in_context(*context, *late)
+    log = lines(GHEAD, GU, GA, GU2, GA2, *rewritten, *last)
     path = tmp_path / "s.jsonl"
     path.write_text(file_text(log))
     (file,) = read_transcripts(path)
