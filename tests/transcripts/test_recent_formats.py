@@ -653,9 +653,9 @@ def test_a_rewind_of_gemini_cli_into_a_compression_that_was_taken_back_starts_an
 def test_messages_that_a_compression_of_gemini_cli_keeps_stay_before_it(tmp_path):
     context = [gem("21", "user", "So far."), GU2, GA2]
     late = [gem("7", "user", "Why?"), gem("8", "gemini", "C.")]
-    last = gem("9", "user", "And?"), gem("10", "gemini", "D.")
-    rewritten = in_context(*context), *late, in_context(*context, *late)
-    log = lines(GHEAD, GU, GA, GU2, GA2, *rewritten, *last)
+    last = [gem("9", "user", "And?"), gem("10", "gemini", "D.")]
+    log = lines(GHEAD, GU, GA, GU2, GA2, in_context(*context), *late,
+                in_context(*context, *late), *last)  # fmt: skip
     path = tmp_path / "s.jsonl"
     path.write_text(file_text(log))
     (file,) = read_transcripts(path)
@@ -2063,3 +2063,30 @@ def test_calls_without_ids_in_the_content_are_those_beside_it(tmp_path):
     path.write_text(json.dumps({"messages": [HI, reply]}))
     (dialog,) = read_logs([path]).dialogs
     assert [call.name for turn in dialog.turns for call in turn.done.calls] == ["ls"]
+
+
+@pytest.mark.parametrize("kind", [{"a": 1}, ["a"]])
+def test_a_line_of_claude_code_whose_type_is_no_text_is_reported(kind, tmp_path):
+    path = tmp_path / "s.jsonl"
+    odd = {**claude("x", "o1", "a1"), "type": kind}
+    path.write_text(file_text(lines(CU1, {**CA1, "parentUuid": "u1"}, odd)))
+    logs = read_logs([path])
+    assert len(logs.dialogs) == 1 and len(logs.problems) == 1
+
+
+@pytest.mark.parametrize("rendered", ["Hi", "<prompt>\nHi\n</prompt>"])
+def test_the_users_words_in_a_message_as_vs_code_rendered_it_are_said_once(rendered, tmp_path):
+    shown = {
+        "kind": "toolInvocationSerialized", "toolId": "run", "toolCallId": "t", "isComplete": True,
+        "toolSpecificData": {"commandLine": {"original": "ls"},
+                             "terminalCommandOutput": {"text": "a.py"}},
+        "resultDetails": {"output": [{"value": "a.py"}]},
+    }  # fmt: skip
+    metadata = {"renderedUserMessage": [{"type": 1, "text": rendered}]}
+    request = {"requestId": "r1", "message": {"text": "Hi"}, "response": [shown, {"value": "A."}],
+               "result": {"metadata": metadata}}  # fmt: skip
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"version": 3, "sessionId": "s", "requests": [request]}))
+    (file,) = read_transcripts(path)
+    texts = [event.text for event in file.transcripts[0].path if not event.call]
+    assert texts == ["Hi", "a.py", "A."]

@@ -45,8 +45,8 @@ _BY_PROGRAM = (
     *("hiddenFromTranscript", "requestHiddenFromTranscript"),
 )
 
-# the part of a rendered message that repeats the user's words
-_USERS_WORDS = re.compile(r"<userRequest>.*?</userRequest>", re.DOTALL)
+# the part of a rendered message that repeats the user's words; "prompt" in older versions
+_USERS_WORDS = re.compile(r"<(userRequest|prompt)>.*?</\1>", re.DOTALL)
 
 
 def _recognises(value: Any) -> bool:
@@ -131,7 +131,7 @@ def _events(request: Mapping[str, Any], response: ShownResponse) -> list[Event]:
     later = [text for name, text in summaries if not name]
     return [
         *(Event(EventKind.COMPACTION, text) for text in earlier),
-        *_rendered_context(metadata),
+        *_rendered_context(metadata, text.strip()),
         *([Event(EventKind.REMINDER, text)] if is_by_program else by_user),
         *_reply(request, response, within),
         *(Event(EventKind.COMPACTION, text) for text in later),
@@ -139,11 +139,11 @@ def _events(request: Mapping[str, Any], response: ShownResponse) -> list[Event]:
     ]
 
 
-def _rendered_context(metadata: Any) -> Iterator[Event]:
+def _rendered_context(metadata: Any, user_text: str) -> Iterator[Event]:
     """Yields what the extension put around the user's words: instructions, files, the date."""
     for name in ("renderedGlobalContext", "renderedUserMessage"):
         text = _USERS_WORDS.sub("", text_of(at(metadata, name))).strip()
-        if text:
+        if text and text != user_text:
             yield Event(EventKind.REMINDER, text)
 
 

@@ -218,7 +218,8 @@ def _displayed_result(part: Mapping[str, Any]) -> tuple[str | None, tuple[str, .
             texts.append(value)
         elif isinstance(item, Mapping):
             unread.append(str(item.get("mimeType") or item.get("type") or "file"))
-    return "\n".join(texts) if texts or unread else None, tuple(unread)
+    # an output may be displayed in two places
+    return "\n".join(dict.fromkeys(texts)) if texts or unread else None, tuple(unread)
 
 
 def _edit_events(part: Mapping[str, Any], parts: Sequence[Any]) -> list[Event]:

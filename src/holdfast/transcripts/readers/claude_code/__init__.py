@@ -89,7 +89,7 @@ def _unknown_lines(records: list[SourcedRecord]) -> Iterator[Unread]:
         is_message = isinstance(fields.get("message"), dict) and kind not in _TYPES
         if kind in _BLOCK_TYPES or is_message:
             yield Unread(f"{source}: its line has the unknown type {shortened(kind)}")
-        elif kind not in _TYPES and kind not in _OTHER_TYPES:
+        elif kind not in _TYPES and str(kind) not in _OTHER_TYPES:
             counts[str(kind)] += 1
     if records:
         yield from unknown_lines(file_of(records[0].source), counts)
