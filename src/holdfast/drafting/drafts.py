@@ -48,6 +48,7 @@ class Draft:
         proposed_by: the name of the model that proposed the rule; "" if a reader found it.
         unless: the words of the user that lift the rule for a turn, as a suite writes them; {} if
             none do.
+        untested: the parts of the line that neither this rule nor another one of it tests.
     """
 
     kind: RuleKind
@@ -59,6 +60,7 @@ class Draft:
     breaks: tuple[str | dict[str, Any], ...] = ()
     proposed_by: str = ""
     unless: Mapping[str, str] = field(default_factory=dict)
+    untested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ from holdfast.drafting.statement_limits import (
     conditions_above,
     is_example,
     is_for_others,
+    is_for_some_code,
     is_marked_as_preference,
     is_not_in_force,
     is_of_an_occasion,
@@ -108,6 +109,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return A_PREFERENCE
     if is_taken_back(statement):
         return NOT_AN_INSTRUCTION
+    if is_for_some_code(statement):
+        return CONDITIONAL
     statement = without_introduction(statement)
     as_written = statement.text
     with_code = with_files_as_code(statement.text)

@@ -176,7 +176,7 @@ _NEVER_UNASKED = re.compile(
     re.I,
 )
 _OFF_LIMITS = re.compile(
-    r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
+    r"(?P<thing>[^`]*`(?P<code>[^`]+)`\)?(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
     re.I,
 )

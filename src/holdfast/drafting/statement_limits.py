@@ -25,7 +25,7 @@ from holdfast.drafting.rules_file import Statement
 # headings and introductions of lists of examples
 _EXAMPLES = re.compile(
     r"\b(?:examples?|for instance)\b[^.]{0,12}:?$"
-    r"|^(?:wrong|bad|incorrect|good|correct|before|after)\b[^.\w]{0,3}$",
+    r"|^examples? of\b|^(?:wrong|bad|incorrect|good|correct|before|after)\b[^.\w]{0,3}$",
     re.I,
 )
 _EXAMPLE_LABEL = re.compile(
@@ -49,6 +49,8 @@ _NOT_IN_FORCE = re.compile(
         rf"{_PAST} (?:rules?|polic(?:y|ies)|workflows?|process|conventions?|guidelines?)(?: \w+)?",
         r"(?:previous|former)ly|historically|in the past|obsolete|myth|idea|to-?do|fixme|quote",
         r"[\w ]{1,40}\b(?:rule|policy|convention|process) (?:was|were|used to be)",
+        r"(?:what|things|how) (?:that )?(?:we|this (?:repo|project)) (?:used to|previously|once)"
+        r" [\w ]{1,40}",
         r"(?:what|things|rules|conventions|checks|tools) (?:that )?(?:we|this (?:repo|project))"
         r" (?:do not|don['’]t|no longer|never) (?:do|use|follow|require|enforce|need|have)",
         r"(?:(?:rules|conventions|checks|tools) )?(?:(?:that|which|are) )*(?:no longer|not)"
@@ -81,7 +83,8 @@ def is_not_in_force(statement: Statement) -> bool:
     names = (statement.label, said["label"] if said else "", *statement.under)
     if any(map(_NOT_IN_FORCE.fullmatch, names)) or _ABSENT.match(statement.text):
         return True
-    return statement.label.lower() == "deprecated" and not NEVER_FIRST.match(statement.text)
+    above = {name.lower() for name in (statement.label, *statement.under[-1:])}
+    return "deprecated" in above and not NEVER_FIRST.match(statement.text)
 
 
 # where a statement ends and what is said of it begins: "Use npm - *not any more*"
@@ -129,6 +132,14 @@ def is_for_others(statement: Statement) -> bool:
     return any(map(_OF_OTHERS.search, statement.under))
 
 
+_FOR_SOME_CODE = re.compile(r"\b(?:for|in) (?:new|old|legacy|existing) [\w ]+ only[.!]?$", re.I)
+
+
+def is_for_some_code(statement: Statement) -> bool:
+    """Whether a statement ends in words such as "for new modules only"."""
+    return _FOR_SOME_CODE.search(statement.text) is not None
+
+
 # --- Preferences, and occasions in a bot's prompt
 
 _PREFERRED = re.compile(
@@ -144,7 +155,9 @@ def is_marked_as_preference(statement: Statement) -> bool:
     or optional.
     """
     above = (statement.label, *statement.under[-1:])
-    return _PREFERRED.search(statement.text) is not None or any(map(_OPTIONAL.fullmatch, above))
+    if any(map(_PREFERRED.search, (statement.text, *statement.under[-1:]))):
+        return True
+    return any(map(_OPTIONAL.fullmatch, above))
 
 
 _WHERE_POSSIBLE = re.compile(

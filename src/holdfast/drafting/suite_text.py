@@ -68,7 +68,9 @@ def _lines_of_rules(file: DraftedFile) -> Iterator[str]:
         if line.statement is not previous:  # a line may state several rules
             model = line.draft.proposed_by
             proposed = f" (proposed by {model}: check that it says this)" if model else ""
-            yield f"      # {_numbered_line(line.statement)}{proposed}"
+            untested = "; ".join(line.draft.untested).translate(_UNPRINTABLE)
+            note = f" (not tested: {untested})" if untested else ""
+            yield f"      # {_numbered_line(line.statement)}{proposed}{note}"
             previous = line.statement
         yield from _rule_lines(line, file.probes)
 

@@ -7,6 +7,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 from holdfast.drafting.agent_rules.code_tokens import CodeToken
@@ -197,9 +198,14 @@ def _folder_named(place: str, document: str) -> Places | None:
     match = whole_match(_IN_FOLDER, place)
     name = match["name"].lower() if match else ""
     for folder in filter(None, (name, f"{name}s" if name else "", name.removesuffix("s"))):
-        if re.search(rf"(?<![\w-]){re.escape(folder)}/", document):
+        if _names_folder(document, folder):
             return Places((f"**/{folder}/*",))
     return None
+
+
+@lru_cache(maxsize=256)
+def _names_folder(document: str, folder: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(folder)}/", document) is not None
 
 
 def _all_inside(places: str, document: str) -> Places | None:

@@ -200,7 +200,7 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
         r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
     ),
 )
-_PART_END = re.compile(r", (?:and |with )?")
+_PART_END = re.compile(r", (?!e\.g\.|for example|such as|like|as in)(?:and |with )?")
 _TITLE_WORDS = re.compile(r"\btitles?\b")
 
 
@@ -211,12 +211,38 @@ def commit_form_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or not ("commit" in about or is_about_commits(statement)):
         return []
     drafts: list[Draft] = []
-    for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):
-        if not is_of_something_else(_TITLE_WORDS.sub("", text)):
-            part = replace(clause, text=text)
-            rules = _read_length(part) or _read_look(part)
-            drafts += [rule for rule in rules if rule not in drafts]
-    return drafts
+    untested: list[str] = []
+    parts = _PART_END.split(clause.text)
+    if any(map(_ROUGHLY_SO.fullmatch, parts)):
+        return []
+    for text in dict.fromkeys((clause.text, *parts)):
+        if is_of_something_else(_TITLE_WORDS.sub("", text)):
+            continue
+        part = replace(clause, text=text)
+        rules = _read_length(part) or _read_look(part) or _read_area(part)
+        drafts += [rule for rule in rules if rule not in drafts]
+        if rules and text == clause.text:
+            return drafts
+        if not rules and text != clause.text:
+            untested.append(text)
+    return [replace(rule, untested=tuple(untested)) for rule in drafts]
+
+
+# "at most 60 characters, or so"
+_ROUGHLY_SO = re.compile(r"or (?:so|thereabouts)|roughly|approximately|ideally|if possible", re.I)
+_WITH_AREA = re.compile(
+    r"(?:prefix(?:ed)?|start(?:ing|s)?|begin(?:ning|s)?) with (?:the |an? |its )*(?:[a-z]+ )?"
+    r"(?:area|scope|module|package|component|subsystem|directory|folder)(?: name)?"
+    r"(?:,? \(?(?:e\.g\.,?|for example,?|such as|like|as in) `(?P<example>[\w./-]+: [^`]+)`\)?)",
+    re.I,
+)
+
+
+def _read_area(clause: Clause) -> list[Draft]:
+    """Reads "prefixed with the area, e.g. `map: fix zoom`"."""
+    if _WITH_AREA.fullmatch(clause.text):
+        return commit_rule(r"\A[\w./-]+: \S", "requirement")
+    return []
 
 
 def _read_length(clause: Clause) -> list[Draft]:

@@ -69,8 +69,14 @@ def folder_of_part(part: str, document: str) -> str | None:
     """The folder of the part "Backend", such as `backend` or `apps/backend`, if the rules file has
     paths of only one such folder in backticks.
     """
-    codes = " ".join(re.findall(r"`[^`\n]+`", document))
     name = re.sub(r"^\W+", "", part).split(" ")[0].lower().replace("-", "").rstrip(":")
+    return _folder_called(name, document)
+
+
+@lru_cache(maxsize=256)
+def _folder_called(name: str, document: str) -> str | None:
+    """The only folder of this name, or another usual one, that a rules file has in backticks."""
+    codes = " ".join(re.findall(r"`[^`\n]+`", document))
     for names in (re.escape(name), _OTHER_NAMES.get(name, "(?!)")):
         inside = rf"(?:apps/|packages/|services/){names}"
         found = re.findall(rf"(?<![\w/.@:-])({inside}(?![\w.-])|{names}(?=/))|`({names})`", codes)
@@ -121,7 +127,43 @@ def narrow_to_part(rule: Draft, statement: Statement) -> Draft | None:
         folder = folder_of_part(part, statement.document)
     if folder:
         return narrow_to_folder(rule, folder)
+    if rule.measure.name == "code_not_written" and not _has_folder(rule):
+        nearest = statement.label or nearest
+        if _ABOUT_IT.match(statement.text) or _FOR_SOME.fullmatch(nearest):
+            return None
+        if _MUST_NOT_FIRST.match(statement.text) and not _OF_ALL_CODE.search(nearest):
+            return None
     return None if is_part and _is_of_any_file(rule) else rule
+
+
+# "It must not import `pg`" is about what was named before, "it must not be used" about the code
+_ABOUT_IT = re.compile(
+    r"(?:it|they|these|this|that|those)(?: \w+){0,2} (?:(?:must|should|shall|may|can|do|does)"
+    r"(?: not|n['’]t| never)|cannot|never)(?: ever| directly)? (?!be\b)"
+    r"|(?:it|they) (?:(?:must|should|shall|may|can|do|does)(?: not|n['’]t| never)|cannot|never)"
+    r"(?: ever| directly)? (?!be\b)",
+    re.I,
+)
+# "must not import `flask`", after the label "Scheduler"
+_MUST_NOT_FIRST = re.compile(r"(?:must|should|shall|may) (?:not|never) (?!be\b)", re.I)
+_OF_ALL_CODE = re.compile(
+    r"^\W*$|\b(?:code|coding|style|rules?|conventions?|guidelines?|standards?|constraints?|imports?"
+    r"|never|not|don['’]ts?|general|requirements?|security|safety|typescript|python|javascript"
+    r"|quality|practices|agents?|principles|restrictions|prohibit\w*|forbidden)\b",
+    re.I,
+)
+_FOR_SOME = re.compile(
+    r"\W*(?:for|in) (?:the |our |all |new )*(?:plugins|controllers|services|handlers|scripts|models"
+    r"|views|routes|endpoints|workers|jobs|packages|extensions|migrations)\W*",
+    re.I,
+)
+
+
+def _has_folder(rule: Draft) -> bool:
+    """Whether a rule about code is about the files of a folder, or about files of some names."""
+    files = rule.measure.arguments.get("files", "*")
+    globs = [files] if isinstance(files, str) else list(files)
+    return any("/" in glob for glob in globs if not glob.startswith("!"))
 
 
 def _is_of_any_file(rule: Draft) -> bool:

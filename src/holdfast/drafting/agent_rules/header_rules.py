@@ -79,7 +79,8 @@ def header_rule(clause: Clause) -> list[Draft]:
         if match["noun"].lower().startswith(("module", "script")):
             any_file = _files_of_header(code)
         files = files_of_language(match["of"]) or ([] if match["of"].strip() else any_file)
-        return [_begin_files(literal(code), files)] if files else []
+        pattern = _place_in_file(re.sub(r"`[^`]*`", "", clause.text), code) + literal(code)
+        return [_begin_files(pattern, files)] if files else []
     if rules := _docstring_rule(clause):
         return rules
     if whole_match(_WITH_HEADER, clause.text) is None or _LIMITED.search(clause.text):
@@ -89,6 +90,25 @@ def header_rule(clause: Clause) -> list[Draft]:
     files = [f"*{ending.lstrip('*')}" for ending in endings]
     files = files or files_of_language(text) or ["*", DOCUMENTS]
     return [_begin_files(_NOTICE, files)]
+
+
+# what may come before the first statement of a file: `<?php`, comments, a docstring
+_BEFORE_CODE = (
+    r"\A(?:\s|<\?php\b|(?:#|//|--)[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/"
+    r"|\"{3}(?:[^\"]|\"(?!\"{2}))*\"{3}|'{3}(?:[^']|'(?!'{2}))*'{3})*"
+)
+_COMMENT = re.compile(r"#|//|/\*|--|<!--|;")
+_STARTS = re.compile(r"\b(?:start|begin)s?\b", re.I)
+_AT_THE_TOP = re.compile(r"\btop of\b", re.I)
+
+
+def _place_in_file(text: str, code: str) -> str:
+    """The pattern of what may come before some code, by the words around it: "start with" a comment
+    leaves only a line such as `#!/bin/sh`, and "contain" anything.
+    """
+    if _STARTS.search(text) and _COMMENT.match(code):
+        return r"\A(?:#!.*\n)?"
+    return _BEFORE_CODE if _STARTS.search(text) or _AT_THE_TOP.search(text) else ""
 
 
 # the first line of files of one language

@@ -231,7 +231,7 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
         occasion = _occasion_of_next_step(instruction) or _occasion_without_words(
             instruction, clause
         )
-    if occasion is None or not _is_unlimited(instruction):
+    if occasion is None or not _is_unlimited(instruction) or _checks_some_changes(instruction):
         return []
     if instruction.does(["use"]) and instruction.text_of(Relation.WHEN, Relation.IF):
         return []  # "when committing, use `make commit`" is about the commit itself
@@ -239,6 +239,20 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
     if not commands and _runs_block(instruction):
         return require_block(clause.statement.block, occasion)
     return require(commands, occasion, are_run=instruction.does(_RUN_VERBS))
+
+
+_SOME_CHANGES = re.compile(
+    r"(?:(?:the|your|all|any|every) )*(?!(?:the|your|all|any|every|code|these|those|this|its|local"
+    r"|pending|staged|new|each|file|making|final|my)\b)[\w./-]+(?: [\w./-]+){0,2} changes?",
+    re.I,
+)
+
+
+def _checks_some_changes(instruction: Instruction) -> bool:
+    """Whether what is checked are changes of one kind: "validate IAM changes with `cdk diff` before
+    deployment" says nothing of other deployments.
+    """
+    return instruction.does(CHECK) and _SOME_CHANGES.fullmatch(instruction.object) is not None
 
 
 _CHANGES = re.compile(r"(?:(?:making|your|any|all|code) )*(?:changes?|edits)", re.I)
@@ -250,6 +264,8 @@ def _change_of_language(instruction: Instruction) -> Occasion | None:
     is_check = instruction.does(CHECK) and "`" not in instruction.object
     if not is_check or len(texts) != 1 or not _CHANGES.fullmatch(texts[0]):
         return None
+    if instruction.texts_of(Relation.TO, Relation.IN):
+        return None  # "after changes to the parser"
     is_after = instruction.text_of(Relation.AFTER) is not None
     languages = files_of_language(instruction.object) if is_after else []
     return AfterChange(tuple(languages)) if languages else None

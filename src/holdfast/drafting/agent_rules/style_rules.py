@@ -189,6 +189,12 @@ _SEMICOLONS = form(
     r"(?:always )?(?:(?:use|require|include|add) )?semicolons(?: (?:are )?required"
     r"| at the end of (?:all )?statements)?",
 )
+# headings of quotes and semicolons of other texts than scripts
+_OF_OTHER_TEXTS = re.compile(
+    r"\b(?:jsx|html|css|scss|sql|csv|json|ya?ml|shell|bash|graphql|xml|markdown|templates?"
+    r"|attributes?|prose|docs|documentation|commits?)\b",
+    re.I,
+)
 # in `export const a = <p title="x" />`, the quotes are those of HTML
 _QUOTED = {
     "single": r"^\s*(?:(?:import|export)\b[^'\"`=\n]*|\} from )\"[^\"\n]+\"|\brequire\(\"",
@@ -200,7 +206,8 @@ _IMPORT_WITHOUT_SEMICOLON = r"^\s*import\b[^;\n]*[\"'][ \t]*$"
 def quotes_rule(clause: Clause) -> list[Draft]:
     """Reads "use single quotes" and "always use semicolons" of JavaScript and TypeScript."""
     statement = clause.statement
-    if clause.is_prohibited:
+    above = (statement.label, *statement.under[-1:])
+    if clause.is_prohibited or any(map(_OF_OTHER_TEXTS.search, above)):
         return []
     languages = set(files_of_language(clause.context))
     languages = languages or set(files_of_language(statement.document))

@@ -174,7 +174,7 @@ ACTS = (
         "use|run|execute",
         "ssh|ssh command|ssh session|remote command",
         rf"ssh{_ENDS}",
-        r"\b(?:ssh|remote|server)",
+        r"\b(?:ssh|remote (?:command|host|machine|server|shell))",
         nouns="ssh command|ssh session",
     ),
     _define("rebase", "|branch|commit", rf"git rebase{_ENDS}", r"\brebas"),

@@ -95,6 +95,10 @@ _NEVER_IMPORTS = re.compile(
     r" never (?P<verb>import|depend)s?(?P<on> on)? ",
     re.I,
 )
+_BELOW_FOLDER = re.compile(
+    r"\b(?P<files>anything|everything|(?:any )?files?) (?:below|beneath|underneath) (?=`[^`]+/`)",
+    re.I,
+)
 _WHEN_RUNNING = re.compile(r"^when running (?:shell |any )?commands, ", re.I)
 _FETCH_THERE = re.compile(
     r"\b(?P<never>never|do not|don['’]t) fetch (?:data )?directly (?=(?:from|in|inside) )", re.I
@@ -106,6 +110,7 @@ def in_usual_words(text: str) -> str:
     text = _WHEN_RUNNING.sub("", _NEVER_IMPORTS.sub(r"\g<place> must not \g<verb>\g<on> ", text))
     if there := _ONLY_THERE.match(text):
         text = f"never {there['verb']} {there['what']} outside {there['place']}"
+    text = _BELOW_FOLDER.sub(r"\g<files> in ", text)
     text = _FETCH_THERE.sub(r"\g<never> call `fetch()` ", _THERE_MUST_BE_NO.sub("no ", text))
     if free := _FREE_OF.match(text):
         text = f"no {free['what']} in {free['kept'] or free['place']}"

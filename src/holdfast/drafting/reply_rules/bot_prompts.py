@@ -49,6 +49,11 @@ class BotClause:
     limits: Undrafted | None
     is_soft: bool
 
+    @property
+    def as_written(self) -> str:
+        """The clause with its quotations instead of their marks."""
+        return re.sub(r"⟪(\d+)⟫", lambda mark: f'"{self.quotes[int(mark[1])]}"', self.text)
+
     def quotations_in(self, marks: str) -> list[str]:
         """The quotations that a text with marks such as "⟪0⟫ or ⟪1⟫" stands for."""
         return [self.quotes[int(number)] for number in re.findall(r"⟪(\d+)⟫", marks)]
@@ -133,6 +138,26 @@ _EXCEPTION_AFTER = re.compile(
 )
 
 
+_BEGINS_WITH_CONDITION = re.compile(r"(?:if|when|whenever|while) [^,;:]+,", re.I)
+# a last rule that has a place or an exception of its own: "start with ⟪0⟫ and have no more than two
+# sentences before the signature", "no emoji, no exclamation marks except in the greeting"
+_WITH_OWN_LIMIT = re.compile(
+    r"(?P<first>[^,]+)(?:,? and |, )(?P<last>"
+    r"(?:have|use|keep|write|add|put) (?:(?! and )[^,])*\b(?:before|after) (?:the|your|its)"
+    r" (?:signature|sign-?off|closing|greeting|farewell|opening)"
+    r"|no (?:(?! and )[^,])*\bexcept (?:in|for|at) (?:(?! and )[^,])+)",
+    re.I,
+)
+
+
+def _without_own_limit(clause: str) -> list[str]:
+    """A clause in two, if only the last of its two rules is limited; otherwise as it is."""
+    match = _WITH_OWN_LIMIT.fullmatch(clause.strip(" .!"))
+    if match is None or _EXCEPTION.search(match["first"]) or _CONDITION.search(match["first"]):
+        return [clause]
+    return [match["first"], match["last"]]
+
+
 def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
     """The clauses of a sentence in a bot's prompt; the label counts as the first of them."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
@@ -148,8 +173,11 @@ def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
     has_exception_after = _EXCEPTION_AFTER.search(statement.following) is not None
     # a condition before a colon limits all that follows: "When greeted: say ⟪0⟫; be brief"
     head = masked.partition(":")[0] if ":" in masked else ""
+    # and one at the beginning too: "If asked, say ⟪0⟫; be brief"
+    head = head or (masked.partition(",")[0] if _BEGINS_WITH_CONDITION.match(masked) else "")
     is_headed = bool(_CONDITION.search(_CONCESSION.sub("", head)) or _FOR_SOME.match(masked))
-    for part in _BREAK.split(masked):
+    parts = [part for whole in _BREAK.split(masked) for part in _without_own_limit(whole)]
+    for part in parts:
         plain = _CONCESSION.sub("", part)
         limits: Undrafted | None = None
         if has_exception_after or _EXCEPTION.search(_NO_OTHER_LANGUAGE.sub("", part)):

@@ -94,6 +94,7 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted:
     is_conditional = _is_conditional(statement)
     drafts: list[Draft] = []
     reason: Undrafted | None = None
+    untested: list[str] = []
     for clause in clauses_of_bot(statement):
         drafts += _affirmed_rules(identity_rules, clause)
         rules = _rules_of(clause)
@@ -102,9 +103,10 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted:
         limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
         if rules and (limits or is_conditional):
             reason = limits or ON_OCCASION
+            untested.append(clause.as_written)
         else:
             drafts += [rule for rule in rules if rule not in drafts]
-    return drafts or reason or []
+    return [replace(rule, untested=tuple(untested)) for rule in drafts] or reason or []
 
 
 def _is_conditional(statement: Statement) -> bool:
@@ -182,6 +184,16 @@ _COMMUNICATION = re.compile(
 )
 
 
+# "keep your final summaries short (max. 5 sentences)"
+_SHORT_SUMMARIES = re.compile(
+    r"(?:always )?keep (?:all |the )?your (?:final |closing )?(?:summar(?:y|ies)|final messages?)"
+    r"(?: (?:short|brief|concise|terse))?(?: \(|: | [—–-] |, | to )"
+    r"(?:max(?:imum)?\.?|at most|up to|no more than)"
+    r" (?P<limit>\d+ (?:sentences|words|lines))\)?",
+    re.I,
+)
+
+
 def agent_reply_rule(clause: Clause) -> list[Draft]:
     """Reads 'always answer in German', 'never use emojis' and 'end each reply with "Ciao!"'."""
     text = clause.text
@@ -191,6 +203,8 @@ def agent_reply_rule(clause: Clause) -> list[Draft]:
         text = f"Response language: {text}"
     elif communication := _COMMUNICATION.fullmatch(text):
         text = f"Response language: {communication['language']}"
+    elif summaries := _SHORT_SUMMARIES.fullmatch(clause.statement.text.strip(" .")):
+        text = f"Keep your replies to at most {summaries['limit']}"
     elif not (_AGENT_REPLIES.match(text) or code_of_own_language(text)):
         return []
     if _ESCAPED.search(text):

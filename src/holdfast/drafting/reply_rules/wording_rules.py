@@ -26,8 +26,34 @@ def wording_rules(clause: BotClause) -> list[Draft]:
     return [
         *_names_for_people(clause),
         *_read_forbidden(clause),
+        *_read_forbidden_currency(clause.text),
         *_read_included(clause),
     ]
+
+
+# --- Currencies
+
+_CURRENCIES = {
+    "euro": ("euro", "euros", "EUR", "€"),
+    "dollar": ("dollar", "dollars", "USD", "$"),
+    "pound": ("pound", "pounds", "GBP", "£"),
+    "yen": ("yen", "JPY", "¥"),
+}
+_NO_CURRENCY = re.compile(
+    r"(?:^|[,:] |\b(?:and|but) )(?:never|do not|don't|must not)(?: ever)? (?:mention|name|use"
+    r"|(?:quote|give|state) (?:any )?prices in) (?P<name>euro|dollar|pound|yen)s?"
+    r"(?: (?:at all|ever|anywhere))?$",
+    re.I,
+)
+
+
+def _read_forbidden_currency(text: str) -> list[Draft]:
+    """Reads "never mention euros"."""
+    match = _NO_CURRENCY.search(text)
+    if match is None:
+        return []
+    words = list(_CURRENCIES[match["name"].lower()])
+    return [Draft("forbidden", "prohibition", measure("never_contains", words=words))]
 
 
 # --- Names for the user
