@@ -944,6 +944,42 @@ def test_the_written_command_answers_the_hook(rules, project, session):
     assert job.returncode == 0 and ALL[1] in job.stdout
 
 
+def program(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("on_path", "base", "is_bare"),
+    [
+        ("env/bin", "usr", False),  # the shell of the agent may not have activated it
+        ("other/bin", "usr", False),  # another Holdfast
+        ("links", "usr", True),  # a link to this one, as `pipx` and `uv tool` make
+        ("env/bin", "env", True),  # installed without a virtual environment
+        (None, "usr", False),
+    ],
+)
+def test_the_written_command_is_the_holdfast_that_wrote_it(
+    on_path, base, is_bare, rules, project, capsys, monkeypatch, tmp_path
+):
+    own = program(tmp_path / "env" / "bin" / "holdfast")
+    program(tmp_path / "other" / "bin" / "holdfast")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "holdfast").symlink_to(own)
+    found = str(tmp_path / on_path / "holdfast") if on_path else None
+    monkeypatch.setattr("shutil.which", lambda name: found if name == "holdfast" else None)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(own.parent))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "env"))
+    monkeypatch.setattr("sys.base_prefix", str(tmp_path / base))
+    install(rules, "--agent", "codex")
+    output = capsys.readouterr().out
+    first = "holdfast" if is_bare else str(own)
+    assert f'"command": "{first} remind --suite {rules}"' in output
+    assert ("by its whole path" in output) is not is_bare
+
+
 BEFORE = """{
     "zebra": 1,
     "model": "größer",
