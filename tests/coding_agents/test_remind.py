@@ -285,6 +285,88 @@ def test_the_question_before_the_users_answer_counts_though_it_is_in_an_earlier_
     assert session.hook("UserPromptSubmit") == ["Ask before you push."]
 
 
+# Orders of the user
+
+ON_MAIN = """
+cases:
+  - id: shop
+    system_prompt: Work on the shop.
+    rules:
+      - id: main
+        text: You must not push to `main` directly.
+        measure: {name: command_not_run, command: git push origin main}
+        unless: {user: hotfix}
+"""
+PUSH_MAIN = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
+
+
+def push_turn(number, message, before=None):
+    """A turn that pushes to main after a message of the user."""
+    before = before or (f"a{number - 1}" if number > 1 else None)
+    call = bash(f"t{number}", "git push origin main")
+    return user(f"u{number}", before, message), reply(f"a{number}", f"u{number}", call)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("Push it to main again, please.", 0),
+        ("This is a hotfix.", 0),  # `unless` lifts the rule
+        ("Fix the test.", 1),
+        ("Don't push to main.", 1),
+    ],
+)
+def test_what_the_user_ordered_is_not_held_against_the_agent(message, said, rules, session):
+    rules.write_text(ON_MAIN)
+    session.append(*claude_turn(1, "Done."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(*push_turn(2, message))
+    broken = ["You must not push to `main` directly."] * said
+    assert session.hook("PostToolUse", "--strict", **PUSH_MAIN, tool_use_id="t2") == broken
+    assert session.hook("UserPromptSubmit") == []
+    session.append(*push_turn(3, message))
+    assert session.hook("UserPromptSubmit") == broken
+
+
+def test_an_order_holds_for_its_turn_unless_the_user_says_that_it_lasts(rules, session):
+    rules.write_text(ON_MAIN)
+    session.append(*push_turn(1, "Push it to main."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(*push_turn(2, "Fix the test."))
+    assert session.hook("UserPromptSubmit") == ["You must not push to `main` directly."]
+    session.append(*push_turn(3, "From now on, always push to main."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(*push_turn(4, "Fix the test."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(*push_turn(5, "Fix the other test."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(*push_turn(6, "From now on, follow the rules again. Don't push to main."))
+    assert session.hook("UserPromptSubmit") == ["You must not push to `main` directly."]
+    session.append(*push_turn(7, "Fix the last test."))
+    assert session.hook("UserPromptSubmit") == ["You must not push to `main` directly."]
+
+
+def test_an_order_that_lasts_ends_with_the_context(rules, session):
+    rules.write_text(ON_MAIN)
+    session.append(*push_turn(1, "From now on, always push to main."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(boundary("b1", "a1"), summary("s1", "b1", "The cart was renamed."))
+    assert session.hook("UserPromptSubmit") == ["You must not push to `main` directly."]  # all
+    session.append(*push_turn(2, "Fix the test.", before="s1"))
+    assert session.hook("UserPromptSubmit") == ["You must not push to `main` directly."]
+
+
+def test_a_yes_to_an_offer_of_an_earlier_turn_is_an_order(rules, session):
+    rules.write_text(ON_MAIN)
+    session.append(*claude_turn(1, "Shall I push it to main?"))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(user("u2", "a1", "Yes."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(reply("a2", "u2", bash("t2", "git push origin main")))
+    assert session.hook("PostToolUse", **PUSH_MAIN, tool_use_id="t2") == []
+    assert session.hook("UserPromptSubmit") == []
+
+
 # Compactions
 
 COMPACTED = (boundary("b1", "a1"), summary("s1", "b1", "The cart was renamed."))
@@ -860,6 +942,42 @@ def test_the_written_command_answers_the_hook(rules, project, session):
     piped = {"input": json.dumps(payload), "capture_output": True, "text": True}
     job = subprocess.run(command, shell=True, env=env, **piped)
     assert job.returncode == 0 and ALL[1] in job.stdout
+
+
+def program(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("on_path", "base", "is_bare"),
+    [
+        ("env/bin", "usr", False),  # the shell of the agent may not have activated it
+        ("other/bin", "usr", False),  # another Holdfast
+        ("links", "usr", True),  # a link to this one, as `pipx` and `uv tool` make
+        ("env/bin", "env", True),  # installed without a virtual environment
+        (None, "usr", False),
+    ],
+)
+def test_the_written_command_is_the_holdfast_that_wrote_it(
+    on_path, base, is_bare, rules, project, capsys, monkeypatch, tmp_path
+):
+    own = program(tmp_path / "env" / "bin" / "holdfast")
+    program(tmp_path / "other" / "bin" / "holdfast")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "holdfast").symlink_to(own)
+    found = str(tmp_path / on_path / "holdfast") if on_path else None
+    monkeypatch.setattr("shutil.which", lambda name: found if name == "holdfast" else None)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(own.parent))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "env"))
+    monkeypatch.setattr("sys.base_prefix", str(tmp_path / base))
+    install(rules, "--agent", "codex")
+    output = capsys.readouterr().out
+    first = "holdfast" if is_bare else str(own)
+    assert f'"command": "{first} remind --suite {rules}"' in output
+    assert ("by its whole path" in output) is not is_bare
 
 
 BEFORE = """{

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from holdfast.coding_agents.hook_answers import BrokenRule
 from holdfast.coding_agents.hook_rules import HookRule, HookRules
+from holdfast.coding_agents.session_orders import SessionOrders
 from holdfast.coding_agents.session_state import Mark
 from holdfast.errors import UsageError
 from holdfast.logs.dialogs import LoggedTurn
@@ -20,33 +21,43 @@ _MAX_SECONDS = 0.15  # for all rules together
 
 
 class HookJudge:
-    """Judges turns, and keeps a sentence in `problems` for each rule that could not be judged."""
+    """Judges turns, and keeps a sentence in `problems` for each rule that could not be judged.
 
-    def __init__(self, rules: HookRules) -> None:
+    Args:
+        orders: the orders of the user in the session; None if they are not known.
+    """
+
+    def __init__(self, rules: HookRules, orders: SessionOrders | None = None) -> None:
         self._rules = rules.rules
+        self._orders = orders
         self._seconds_left = _MAX_SECONDS
         self.problems: list[str] = []
 
     def find_broken_rules(
         self, turn: LoggedTurn, is_over: bool, marks: Mapping[str, Mark] | None = None
     ) -> Iterator[BrokenRule]:
-        """Finds the rules that a turn breaks.
+        """Finds the rules that a turn breaks without an order of the user to do so.
 
         Args:
             is_over: whether the turn has ended.
             marks: the rules that were already reported as broken in this turn, by their ids.
         """
         for rule in self._rules:
+            mark = (marks or {}).get(rule.id)
             seconds = min(_MAX_SECONDS_PER_RULE, self._seconds_left)
             try:
                 with limit_search_time(seconds) as search_time:
-                    score = _score(rule, turn, is_over, (marks or {}).get(rule.id))
+                    score = _score(rule, turn, is_over, mark)
+                is_broken = score is not None and not score.keeps_rule
+                if is_broken and self._orders is not None:
+                    with limit_search_time(_MAX_SECONDS_PER_RULE):
+                        is_broken = not self._orders.is_ordered(rule, turn)
             except UsageError as error:  # no time is left, or the expression is invalid
                 self.problems.append(f"The rule {rule.id!r} was not judged: {error}")
                 continue
             finally:
                 self._seconds_left -= seconds - search_time.left
-            if score is not None and not score.keeps_rule:
+            if score is not None and is_broken:
                 reason_on_one_line = " ".join(score.reason.split())
                 yield BrokenRule(rule, reason_on_one_line)
 

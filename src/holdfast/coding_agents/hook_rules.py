@@ -18,7 +18,7 @@ from holdfast.coding_agents.session_state import write_private
 from holdfast.errors import UsageError
 from holdfast.measures.measure_specs import Measure, build_checked
 from holdfast.measures.registry import CODE
-from holdfast.measures.turns import When
+from holdfast.measures.turns import Unless, When
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ class HookRule:
     Args:
         id: unique among the rules of its suite.
         text: the words with which the model is reminded of the rule.
+        unless: the words of the user that lift the rule for a turn.
     """
 
     id: str
     text: str
     when: When
     measure: Measure
+    unless: Unless
 
 
 @dataclass(frozen=True)
@@ -109,16 +111,23 @@ class _CachedRule:
     when: dict[str, str]
     measure: str
     arguments: dict[str, Any]
+    unless: dict[str, str]
 
     @classmethod
     def of(cls, rule: HookRule) -> Self:
         measure = rule.measure
-        when = dict(vars(rule.when))
-        return cls(rule.id, rule.text, when, measure.name, dict(measure.arguments))
+        return cls(
+            id=rule.id,
+            text=rule.text,
+            when=dict(vars(rule.when)),
+            measure=measure.name,
+            arguments=dict(measure.arguments),
+            unless=dict(vars(rule.unless)),
+        )
 
     def build(self) -> HookRule:
         measure = build_checked(self.measure, self.arguments)
-        return HookRule(self.id, self.text, When(**self.when), measure)
+        return HookRule(self.id, self.text, When(**self.when), measure, Unless(**self.unless))
 
 
 def _read_cache(file: Path) -> tuple[HookRule, ...]:
@@ -165,7 +174,7 @@ def _hook_rules(spec: str, case: Case) -> Iterator[HookRule]:
                 value=name,
             )
         text = rule.text or sentence_of_rule(case, rule) or rule.id or case.system_prompt
-        yield HookRule(name, " ".join(text.split()), rule.when, rule.measure)
+        yield HookRule(name, " ".join(text.split()), rule.when, rule.measure, rule.unless)
 
 
 def _obstacle(rule: Rule) -> str:

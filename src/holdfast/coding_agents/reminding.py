@@ -11,6 +11,7 @@ turns that were not settled before, and answers with the rules of which to remin
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from holdfast.coding_agents.hook_answers import BrokenRule, HookAnswer
 from holdfast.coding_agents.hook_input import HookInput, HookOccasion
 from holdfast.coding_agents.hook_judge import HookJudge
 from holdfast.coding_agents.hook_rules import HookRules
+from holdfast.coding_agents.session_orders import SessionOrders, user_events
 from holdfast.coding_agents.session_state import (
     ContextLoss,
     Mark,
@@ -41,6 +43,7 @@ class _Session:
     """The part of a session that was read, and the state of the session before it.
 
     Args:
+        events: the events of the part, with the call that was just made.
         last_state: the state after the last call of the hook; None if the session was not read
             before, or if its log was written anew.
         start_state: the state before the part that was read; without turns if the whole log was
@@ -50,6 +53,7 @@ class _Session:
 
     transcript: Path
     part: SessionPart
+    events: Sequence[Event]
     exchanges: Sequence[LoggedExchange]
     turns: Sequence[LoggedTurn]
     last_state: SessionState | None
@@ -113,7 +117,8 @@ def _answer_in_subagent(hook: HookInput, rules: HookRules) -> HookAnswer:
     """The answer to a tool call of a subagent; nothing else is known of its turn."""
     done = AssistantTurn("", () if hook.call is None else (hook.call,))
     judge = HookJudge(rules)
-    broken = tuple(judge.find_broken_rules(LoggedTurn(1, "", "", 0, done), is_over=False))
+    turn = LoggedTurn(1, "", "", 0, done)
+    broken = tuple(judge.find_broken_rules(turn, is_over=False))
     return HookAnswer(hook.event, broken, problems=tuple(judge.problems))
 
 
@@ -127,7 +132,8 @@ def _read_session(
     if is_rewound and part.start:
         part = read_session_part(transcript)
     start = state if state and part.start else SessionState(rules.fingerprint)
-    exchanges = exchanges_of(_with_call(part.events, call))
+    events = _with_call(part.events, call)
+    exchanges = exchanges_of(events)
     turns = tuple(
         replace(turn, number=start.turns + turn.number)
         for turn in turns_of(exchanges, start.earlier_calls, start.previous_text)
@@ -136,7 +142,7 @@ def _read_session(
         judged_turns = start.turns + max(len(turns) - 1, 0)
     else:
         judged_turns = state.turns
-    return _Session(transcript, part, exchanges, turns, state, start, judged_turns)
+    return _Session(transcript, part, events, exchanges, turns, state, start, judged_turns)
 
 
 def _with_call(events: Sequence[Event], call: ToolCall | None) -> list[Event]:
@@ -182,7 +188,9 @@ def _judge(
     hook: HookInput, rules: HookRules, session: _Session, marks: tuple[Mark, ...]
 ) -> _Judgement:
     """Judges the turns of a session that are not settled."""
-    judge = HookJudge(rules)
+    start = session.start_state
+    orders = SessionOrders(start.earlier_words, start.previous_text, session.events)
+    judge = HookJudge(rules, orders)
     is_unfinished = hook.occasion is not HookOccasion.PROMPT and session.is_answering
     broken_rules: dict[str, BrokenRule] = {}
     all_marks = {mark.key: mark for mark in marks}
@@ -217,15 +225,25 @@ def _next_state(
         head=log_digests.head,
         tail=log_digests.tail,
     )
-    return _with_context_before(state, session) if rules.need_earlier_calls else state
+    return _with_context_before(state, session, rules)
 
 
-def _with_context_before(state: SessionState, session: _Session) -> SessionState:
-    """A state with the tool calls and the assistant's last text before the last exchange."""
-    if not session.turns:  # there is only a message of the user, and nothing new before it
-        start = session.start_state
-        return replace(state, earlier_calls=start.earlier_calls, previous_text=start.previous_text)
-    done = session.turns[-1].done
-    if session.is_answering:
-        return replace(state, earlier_calls=done.earlier, previous_text=done.previous)
-    return replace(state, earlier_calls=(*done.earlier, *done.calls), previous_text=done.text)
+def _with_context_before(state: SessionState, session: _Session, rules: HookRules) -> SessionState:
+    """A state with what stands before the last exchange: the user's words, the assistant's last
+    text and, if a rule needs them, the tool calls.
+    """
+    start = session.start_state
+    earlier_calls, previous_text = start.earlier_calls, start.previous_text
+    if session.turns:  # else there is only a message of the user, and nothing new before it
+        done = session.turns[-1].done
+        earlier_calls, previous_text = done.earlier, done.previous
+        if not session.is_answering:
+            earlier_calls, previous_text = (*done.earlier, *done.calls), done.text
+    begins = session.exchanges[-1].begins
+    before = itertools.takewhile(lambda event: event is not begins, session.events)
+    return replace(
+        state,
+        earlier_calls=earlier_calls if rules.need_earlier_calls else (),
+        previous_text=previous_text,
+        earlier_words=user_events([*start.earlier_words, *(before if begins else ())]),
+    )

@@ -21,8 +21,9 @@ from holdfast.files import user_cache
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.parsing import may_be_document
+from holdfast.transcripts.transcript import Event, EventKind
 
-_VERSION = 3
+_VERSION = 4
 # how many of the first bytes of a log, and of the last ones that were read, identify it
 _HEAD = 1024
 _TAIL = 256
@@ -125,7 +126,8 @@ class SessionState:
         start: the byte at which the last turn begins; the log is read again from there.
         turns: how many turns there are before that byte.
         earlier_calls: the tool calls of these turns; () if no rule needs them.
-        previous_text: the last text of these turns; "" if no rule needs it.
+        previous_text: the last text of these turns.
+        earlier_words: what the user said in the context before that byte, and its summary.
         head, tail: the digests of the first bytes of the log, and of the last bytes before
             `offset`, which identify it.
     """
@@ -136,6 +138,7 @@ class SessionState:
     turns: int = 0
     earlier_calls: tuple[ToolCall, ...] = ()
     previous_text: str = ""
+    earlier_words: tuple[Event, ...] = ()
     loss: ContextLoss = ContextLoss()
     marks: tuple[Mark, ...] = ()
     head: str = ""
@@ -233,6 +236,7 @@ def _to_json(state: SessionState) -> dict[str, Any]:
         "earlier_calls": [
             [call.name, dict(call.arguments), call.id] for call in state.earlier_calls
         ],
+        "earlier_words": [[event.kind.value, event.text] for event in state.earlier_words],
         "loss": vars(state.loss),
         "marks": [vars(mark) for mark in state.marks],
     }
@@ -243,6 +247,12 @@ def _from_json(value: Mapping[str, Any]) -> SessionState:
     if fields.pop("version") != _VERSION:
         raise ValueError("the state is of another version")
     calls = tuple(ToolCall(*call) for call in fields.pop("earlier_calls"))
+    words = tuple(_word_event(*words) for words in fields.pop("earlier_words"))
     loss = ContextLoss(**fields.pop("loss"))
     marks = tuple(Mark(**mark) for mark in fields.pop("marks"))
-    return SessionState(**fields, earlier_calls=calls, loss=loss, marks=marks)
+    return SessionState(**fields, earlier_calls=calls, earlier_words=words, loss=loss, marks=marks)
+
+
+def _word_event(kind: str, text: str) -> Event:
+    is_message = kind == EventKind.MESSAGE.value
+    return Event(EventKind(kind), text, role="user" if is_message else "")

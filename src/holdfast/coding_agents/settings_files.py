@@ -4,10 +4,12 @@ The settings of all three agents are a JSON file with a list of hooks for each e
 """
 
 import json
+import os
 import re
 import shutil
 import stat
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +63,21 @@ AGENTS = {
 
 
 def start_command() -> list[str]:
-    """The words that start Holdfast from any folder."""
-    return ["holdfast"] if shutil.which("holdfast") else [sys.executable, "-m", "holdfast"]
+    """The words that start this Holdfast from any folder and any shell.
+
+    That is `holdfast` only if the one on the PATH is this one, and stands outside its virtual
+    environment, which the shell of an agent may not have activated.
+    """
+    name = "holdfast.exe" if sys.platform == "win32" else "holdfast"
+    own = Path(sysconfig.get_path("scripts")) / name
+    if not own.is_file():
+        return [sys.executable, "-m", "holdfast"]
+    found = shutil.which("holdfast")
+    if found is not None and os.path.samefile(found, own):
+        is_in_environment = sys.prefix != sys.base_prefix and Path(found).is_relative_to(sys.prefix)
+        if not is_in_environment:
+            return ["holdfast"]
+    return [str(own)]
 
 
 def hook_settings(agent: CodingAgent, command: str) -> dict[str, Any]:

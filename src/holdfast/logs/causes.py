@@ -208,15 +208,9 @@ class _RuleInDialog:
         self, turn: LoggedTurn, context: Context, sightings: Sequence[Sighting]
     ) -> BreachCause | None:
         """The cause if something else was ordered after the rule was stated last; None if not."""
-        last = self._last_statement(sightings)
-        orders = [
-            order
-            for order in self._orders.before_breach(turn, context.end)
-            if context.shows(order.position) and (last is None or order.is_after(last))
-        ]
-        if not orders:
+        order = self._orders.outweighing(turn, context, sightings)
+        if order is None:
             return None
-        order = max(orders, key=lambda o: (o.position, o.passage.lasts, o.passage.index))
         event = self._searched.path[order.position]
         if self._orders.is_by_user(order.position):
             author = "the user"
@@ -230,20 +224,6 @@ class _RuleInDialog:
         return BreachCause(
             cause="outweighed", why=f"{author} ordered otherwise", evidence=tuple(evidence)
         )
-
-    def _last_statement(self, sightings: Sequence[Sighting]) -> Sighting | None:
-        """Where the rule was stated last; None if nowhere. A text that a program repeats, such as
-        the system prompt or a reminder, counts where it first stood.
-        """
-        texts: set[str] = set()
-        last: Sighting | None = None
-        for sighting in sightings:
-            event = self._searched.path[sighting.position]
-            is_repeat = event.text in texts and not event.is_by_user
-            texts.add(event.text)
-            if not is_repeat:
-                last = sighting
-        return last
 
     def _present_cause(self, sighting: Sighting) -> BreachCause:
         evidence = self._evidence("said", sighting)

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from holdfast.drift.cases import Rule
 from holdfast.errors import cut
+from holdfast.logs.context import Context
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.quoted_lines import without_quoted_lines
 from holdfast.logs.rule_sightings import SearchedTranscript, Sighting
@@ -74,6 +75,39 @@ class CounterOrders:
             or order.position in answered
             or not self.is_by_user(order.position)
         ]
+
+    def outweighing(
+        self, turn: LoggedTurn, context: Context, sightings: Sequence[Sighting]
+    ) -> Sighting | None:
+        """The order that outweighs the rule where a turn broke it; None if there is none.
+
+        Args:
+            context: the context before the breach, which shows the order.
+            sightings: where this context states the rule; the order comes after the last of them.
+        """
+        last = self._last_statement(sightings)
+        orders = [
+            order
+            for order in self.before_breach(turn, context.end)
+            if context.shows(order.position) and (last is None or order.is_after(last))
+        ]
+        return max(
+            orders, key=lambda o: (o.position, o.passage.lasts, o.passage.index), default=None
+        )
+
+    def _last_statement(self, sightings: Sequence[Sighting]) -> Sighting | None:
+        """Where the rule was stated last; None if nowhere. A text that a program repeats, such as
+        the system prompt or a reminder, counts where it first stood.
+        """
+        texts: set[str] = set()
+        last: Sighting | None = None
+        for sighting in sightings:
+            event = self._searched.path[sighting.position]
+            is_repeat = event.text in texts and not event.is_by_user
+            texts.add(event.text)
+            if not is_repeat:
+                last = sighting
+        return last
 
     def _is_taken_back(self, position: int, breach: int) -> bool:
         """Whether the user takes an order back before the breach."""

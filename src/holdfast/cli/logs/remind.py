@@ -87,6 +87,9 @@ def _install(arguments: RemindArguments) -> int:
         else:
             print(f"{agent.name}, {file}:")
             print(format_settings(hook_settings(agent, command)))
+    program = start_command()[0]
+    if program != "holdfast":
+        print(f"The hooks call {program} by its whole path; install them again if you move it.")
     hooks = {agent.name: hook_settings(agent, command) for agent in agents}
     if not arguments.yes:
         print("Nothing was written; --agent NAME --yes adds these lines to the file.")
