@@ -32,8 +32,9 @@ _POLARITIES = {
     "gate": "what must come first, such as a tool call",
 }
 _ABOUT_THE_USER = (
-    "In these conversations, a [scripted user](DOCS/conversations.md#scripted-user-messages) sets"
-    " one task after another, and pastes texts, tables and the output of tools."
+    "The figure is from conversations in which a"
+    " [scripted user](DOCS/conversations.md#scripted-user-messages) sets one task after another,"
+    " and pastes texts, tables and the output of tools."
 )
 _WORDS_FOR_VERDICT = {
     "holds": "are kept about as often at the end as at the start",

@@ -344,6 +344,21 @@ def test_an_error_of_a_template_becomes_a_prompt_error(template, messages, words
     assert all(word in str(excinfo.value) for word in words), excinfo.value
 
 
+@pytest.mark.parametrize(
+    ("role", "cure", "other_cure"),
+    [
+        ("bot", "role 'bot'; use system, user or assistant", "alternate"),
+        ("user", "alternate", "use"),
+    ],
+)
+def test_a_template_that_refuses_a_role_gets_the_cure_for_it(role, cure, other_cure):
+    refuses = "{{ raise_exception('No: ' + messages[-1]['role']) }}"
+    with pytest.raises(PromptError) as excinfo:
+        render([{"role": role, "content": "x"}], tokenizer(refuses))
+    sentence = str(excinfo.value).partition(";" if role == "user" else "(")[2]
+    assert cure in sentence and f" {other_cure} " not in sentence
+
+
 def test_the_clock_of_templates_stands_still():
     template = (
         "\n{%- if strftime_now is defined %}{% set today = strftime_now('%d %b %Y') %}{% endif"

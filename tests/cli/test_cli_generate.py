@@ -48,6 +48,16 @@ def test_a_chat_is_read_from_a_file_or_from_the_standard_input(
     assert capsys.readouterr().out == expected
 
 
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_message_is_refused_before_a_model_is_loaded(folder, tmp_path, capsys, text):
+    assert main(generate(folder, "--user", text)) == 2
+    error = capsys.readouterr().err
+    assert "--user" in error and repr(text) in error and "loading" not in error
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "hello"}]')
+    assert main(generate(folder, "--messages", str(tmp_path / "chat.json"), "--user", text)) == 2
+    assert "leave out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ("[", "{}", "3", '[{"role": "user"}]', "[" * 100_000))
 def test_a_file_that_is_not_a_chat_gets_one_sentence(folder, tmp_path, capsys, text):
     (tmp_path / "chat.json").write_text(text)

@@ -185,6 +185,51 @@ def test_a_rule_significant_only_on_its_own_interval_has_no_verdict(tmp_path):
     assert row.over_rounds.why.startswith("one of 24 comparisons")
 
 
+def test_a_kind_that_repeats_another_row_is_neither_shown_nor_counted(tmp_path):
+    rules = ("signs", "greets", "brief", "polite")
+    chances = dict.fromkeys(rules, 0.5)
+    kinds = {"signs": "closing", "greets": "opening", "brief": "format", "polite": "format"}
+    folders = [
+        write(tmp_path / name, chances, rules=rules, kinds=kinds, rounds=1, seed=seed)
+        for seed, name in enumerate(("old", "new"))
+    ]
+    (item,) = compare_folders(folders).methods
+    assert [row.group for row in item.of("kind")] == ["format"]
+    folders = [
+        write(tmp_path / name, chances, rules=rules, kinds=dict.fromkeys(rules, "format"))
+        for name in ("a", "b")
+    ]
+    (item,) = compare_folders(folders).methods
+    assert item.of("kind") == []  # it has all rules
+    keeps = {**dict.fromkeys(rules, 1.0), "greets": 0.82}
+    folders = [
+        write(tmp_path / name, chances, rules=rules, kinds=kinds, rounds=1)
+        for name, chances in (("before", dict.fromkeys(rules, 1.0)), ("now", keeps))
+    ]
+    (item,) = compare_folders(folders).methods
+    (row,) = [row for row in item.rows if row.group == "bot, greets"]
+    assert row.over_rounds.why.startswith("one of 10 comparisons")  # 4 rules and 1 kind, twice
+
+
+def test_each_note_below_a_table_is_marked_in_the_rows_that_it_explains(tmp_path):
+    rules = tuple(f"rule-{number}" for number in range(12))
+    keeps = {**dict.fromkeys(rules, 1.0), "rule-3": 0.8}
+    old = write(tmp_path / "old", dict.fromkeys(rules, 1.0), rules=rules, rounds=1)
+    new = write(tmp_path / "new", keeps, rules=rules, rounds=1)
+    compared = compare_folders([old, new])
+    note = "cannot tell: one of 24 comparisons needs a wider interval, and that includes 0"
+    for text in (compare_text(compared), compare_markdown(compared)):
+        notes = [line for line in text.splitlines() if "wider interval" in line]
+        (mark,) = [line.split()[0] for line in notes if line.strip().endswith(note)]
+        before, after = text.replace("\n    ", " ").split(f"cannot tell {mark}", 1)
+        assert before.splitlines()[-1].lstrip("| ").startswith("bot, rule-3")
+        assert f"cannot tell {mark}" in after.splitlines()[0]  # of the last round
+        assert after.count(f"cannot tell {mark}") == 1
+    (item,) = compared.methods
+    reasons = {row.group: row.over_rounds.why for row in item.rows}
+    assert "wider interval, [" in reasons["bot, rule-3"]
+
+
 def test_rules_are_aligned_by_id_kind_and_judge(tmp_path):
     three = (*RULES, "polite")
     chances = dict.fromkeys(three, 0.5)
@@ -192,7 +237,7 @@ def test_rules_are_aligned_by_id_kind_and_judge(tmp_path):
     old = write(tmp_path / "old", chances, rules=three, kinds=kinds)
     new = write(tmp_path / "new", chances, kinds={**kinds, "brief": "format"})
     compared = compare_folders([old, new])
-    assert [row.group for row in compared.methods[0].rows] == ["", "closing"]
+    assert [row.group for row in compared.methods[0].rows] == [""]  # of the one rule left
     limits = " ".join(compared.limits)
     assert "bot, brief" in limits and "Only old has a score of bot, polite" in limits
     judged_run = write(tmp_path / "judged", equal(), judge="large")

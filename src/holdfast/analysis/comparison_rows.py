@@ -26,14 +26,16 @@ from holdfast.records.comparison_summary import MethodComparison, RuleGroupCompa
 def compare_series(shared: SharedSeries) -> MethodComparison:
     """Compares all rules together, then kinds, rules and adoption, in this order.
 
-    The verdicts on kinds and rules share the error of one verdict (Bonferroni).
+    The verdicts on kinds and rules share the error of one verdict (Bonferroni). A kind with a
+    single rule, or with all of them, has no row, as it would repeat another one.
     """
     before = shared.before
     now = shared.now
-    groups = [
-        group_rules(shared, "kind", kind, [rule for rule in shared.rules if rule.kind == kind])
-        for kind in sorted({rule.kind for rule in shared.rules if rule.kind})
-    ]
+    groups = []
+    for kind in sorted({rule.kind for rule in shared.rules if rule.kind}):
+        rules = [rule for rule in shared.rules if rule.kind == kind]
+        if 1 < len(rules) < len(shared.rules):
+            groups.append(group_rules(shared, "kind", kind, rules))
     if len(shared.rules) > 1:
         groups += [group_rules(shared, "rule", rule.name, [rule]) for rule in shared.rules]
     # rows with fewer conversations get no verdict, so they need no share of the error

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.messages import Message, Messages, Tool, uses_tools
+from holdfast.chat.messages import ROLES, Message, Messages, Tool, uses_tools
 from holdfast.errors import NoSystemRole, PromptError, UsageError, option, reason_of
+from holdfast.plurals import listing
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -215,7 +216,10 @@ def _template_refusal(messages: Messages, reason: str) -> PromptError:
             f"The chat template has no system role ({reason}); put the system prompt before the"
             f" first user message ({option('system_as', 'first-user')})."
         )
-    return PromptError(
-        f"The chat template refuses this chat ({reason}); check that its roles alternate, beginning"
-        " with the user."
-    )
+    roles = dict.fromkeys(message["role"] for message in messages)
+    if others := [repr(role) for role in roles if role not in ROLES]:
+        known = f"{', '.join(ROLES[:-1])} or {ROLES[-1]}"
+        cure = f"it may not know the role {listing(others)}; use {known}"
+    else:
+        cure = "check that its roles alternate, beginning with the user"
+    return PromptError(f"The chat template refuses this chat ({reason}); {cure}.")

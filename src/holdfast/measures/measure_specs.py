@@ -28,7 +28,9 @@ _DIGITS = 6  # decimal places of a score; beyond these, machines may differ
 
 @dataclass(frozen=True)
 class Measure:
-    """A scoring function with its arguments filled in; equal if name and arguments are.
+    """A scoring function with its arguments filled in: `measure.score("Yes.")` returns a `Score`.
+
+    Two are equal if name and arguments are.
 
     Args:
         name: of a registered measure, or "python" or "judge".

@@ -20,7 +20,7 @@ from holdfast.report.compare_sentences import (
     describe_sample,
     pair_name,
 )
-from holdfast.report.compare_tables import contrast_rows, header_of, open_reasons
+from holdfast.report.compare_tables import contrast_rows, header_of
 from holdfast.report.how_measured import about_runs
 from holdfast.report.page import Table, render
 
@@ -41,14 +41,12 @@ class ComparisonTable:
 
     Attributes:
         few: the rows of rules and kinds with too few conversations for a verdict.
-        reasons: why some verdicts are open.
     """
 
     title: str
     header: tuple[str, ...]
     rows: list[RuleGroupComparison]
     few: list[RuleGroupComparison]
-    reasons: list[str]
 
 
 def comparison_page(comparison: RunComparison) -> str:
@@ -94,7 +92,6 @@ def _table(method_comparison: MethodComparison) -> ComparisonTable:
         header=header_of(method_comparison),
         rows=[row for row in method_comparison.rows if not _has_few(row)],
         few=[row for row in method_comparison.rows if _has_few(row)],
-        reasons=open_reasons(method_comparison),
     )
 
 

@@ -1,9 +1,10 @@
 """Runs side by side in tables, for a terminal and as Markdown."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from holdfast.analysis.run_comparison import RunComparison
-from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
 from holdfast.plurals import rounds_from_to
 from holdfast.records.comparison_summary import (
@@ -19,7 +20,7 @@ from holdfast.report.wording import WIDTH, aligned, mean_text, other_prompts, si
 MAX_ROWS = 30  # of a table in the terminal and in Markdown; the page and the JSON have all
 _MAX_VALUE_CHARACTERS = 40  # of the value of a setting
 _CONTEXT = 12  # characters before the first one in which two values differ
-_MAX_REASONS = 3  # below a table in the terminal
+_INTERVAL = re.compile(r", \[[^]]*](?=,)")  # of one row: ', [-0.004, +0.215]'
 _TITLES: dict[RuleGrouping, str] = {
     "all": "all rules",
     "kind": "kind of rule",
@@ -72,15 +73,29 @@ def _rounds_text(rounds: Sequence[int]) -> str:
     return f"{len(rounds)} rounds from {rounds[0]} to {rounds[-1]}"
 
 
-def open_reasons(method_comparison: MethodComparison) -> list[str]:
-    """Why verdicts are open, other than that an interval includes 0, which the reader sees."""
-    differences = [
-        value for row in method_comparison.rows for value in (row.over_rounds, row.last_round)
-    ]
-    has_few = any(0 < value.n < MIN_SAMPLES for value in differences)
-    why_open = dict.fromkeys(value.why for value in differences if value.n >= MIN_SAMPLES)
-    sentences = [why for why in why_open if why and why != INCLUDES_ZERO]
-    return [*sentences, f"fewer than {MIN_SAMPLES} conversations"] if has_few else sentences
+def _reason_of(value: Judged) -> str:
+    """Why a verdict is open, without the numbers of its row; "" if the reader sees that its
+    interval includes 0.
+
+        'one of 8 comparisons needs a wider interval, and that includes 0'
+    """
+    if not value.why or value.mean is None or value.why == INCLUDES_ZERO:
+        return ""
+    if value.n < MIN_SAMPLES:
+        return f"fewer than {MIN_SAMPLES} conversations"
+    return _INTERVAL.sub("", value.why)
+
+
+def _notes_of(rows: Sequence[RuleGroupComparison]) -> dict[str, str]:
+    """The marks of the notes below a table, such as '(1)', by the reason that each states."""
+    differences = [value for row in rows for value in (row.over_rounds, row.last_round)]
+    reasons = dict.fromkeys(filter(None, map(_reason_of, differences)))
+    return {reason: f"({number})" for number, reason in enumerate(reasons, start=1)}
+
+
+def _note_lines(notes: Mapping[str, str]) -> list[str]:
+    """The notes below a table: '(1) cannot tell: fewer than 20 conversations'."""
+    return [f"{mark} {CANNOT_TELL}: {reason}" for reason, mark in notes.items()]
 
 
 def compare_text(comparison: RunComparison) -> str:
@@ -95,18 +110,18 @@ def compare_text(comparison: RunComparison) -> str:
 
 
 def _method_lines(method_comparison: MethodComparison) -> list[str]:
-    """The table of one method in two runs, and why some verdicts are open."""
-    cells = _row_cells(method_comparison)
+    """The table of one method in two runs, and notes on why some of its verdicts are open."""
+    rows = method_comparison.rows[:MAX_ROWS]
+    notes = _notes_of(rows)
     lines = [
         f"{pair_name(method_comparison)}:",
-        *_fit_table(header_of(method_comparison), cells[:MAX_ROWS]),
+        *_fit_table(header_of(method_comparison), _row_cells(rows, notes)),
     ]
-    if len(cells) > MAX_ROWS:
-        lines.append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
+    if unseen := len(method_comparison.rows) - len(rows):
+        lines.append(f"  {unseen} more rows are on the page.")
     if other_interval := other_prompts(method_comparison.overall.over_rounds):
         lines.append(f"  For {other_interval} over all rounds.")
-    why_open = [f"cannot tell: {why}" for why in open_reasons(method_comparison)[:_MAX_REASONS]]
-    return lines + wrapped(why_open, "  ", "    ")
+    return lines + wrapped(_note_lines(notes), "  ", "    ")
 
 
 def _fit_table(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
@@ -127,10 +142,13 @@ def compare_markdown(comparison: RunComparison) -> str:
     lines += [f"{_escape(line)}\n" for line in compare_lines(comparison)]
     for method_comparison in comparison.methods:
         lines += [f"**{_escape(pair_name(method_comparison))}**", ""]
-        rows = _row_cells(method_comparison)
-        lines += [*_markdown_table(header_of(method_comparison), rows[:MAX_ROWS]), ""]
-        if len(rows) > MAX_ROWS:
-            lines += [f"{len(rows) - MAX_ROWS} more rows are on the page.", ""]
+        rows = method_comparison.rows[:MAX_ROWS]
+        notes = _notes_of(rows)
+        cells = _row_cells(rows, notes)
+        lines += [*_markdown_table(header_of(method_comparison), cells), ""]
+        if unseen := len(method_comparison.rows) - len(rows):
+            lines += [f"{unseen} more rows are on the page.", ""]
+        lines += [f"{_escape(line)}\n" for line in _note_lines(notes)]
     if comparison.limits:
         lines += [*(f"- {_escape(line)}" for line in comparison.limits), ""]
     if comparison.contrasts:
@@ -143,24 +161,27 @@ def compare_markdown(comparison: RunComparison) -> str:
     return "\n".join(lines)
 
 
-def _difference_text(value: Judged) -> str:
-    """'-0.09 [-0.15, -0.02] lower', or '... cannot tell'."""
+def _difference_text(value: Judged, notes: Mapping[str, str]) -> str:
+    """'-0.09 [-0.15, -0.02] lower', or '... cannot tell (1)' with the mark of a note."""
     if value.mean is None:
         return "–"
-    return f"{signed(value)} {value.verdict}"
+    mark = notes.get(_reason_of(value), "")
+    return f"{signed(value)} {value.verdict} {mark}".rstrip()
 
 
-def _row_cells(method_comparison: MethodComparison) -> list[tuple[str, ...]]:
+def _row_cells(
+    rows: Sequence[RuleGroupComparison], notes: Mapping[str, str]
+) -> list[tuple[str, ...]]:
     """The cells of each row: its name, the means of both runs, and the two differences."""
     return [
         (
             row_name(row),
             mean_text(row.before),
             mean_text(row.now),
-            _difference_text(row.over_rounds),
-            _difference_text(row.last_round),
+            _difference_text(row.over_rounds, notes),
+            _difference_text(row.last_round, notes),
         )
-        for row in method_comparison.rows
+        for row in rows
     ]
 
 

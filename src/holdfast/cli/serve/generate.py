@@ -103,7 +103,7 @@ def _stream(model: ChatModel, request: Request) -> Reply:
 def _read_messages(arguments: GenerateArguments) -> list[Message]:
     """The chat of --messages, or of --system and --user; without --user, reads stdin."""
     if arguments.messages:
-        if arguments.system or arguments.user:
+        if arguments.system or arguments.user is not None:
             raise UsageError("--messages is the whole chat; leave out --system and --user.")
         return list(read_chat_file(arguments.messages, "--messages")["messages"])
     user = arguments.user
@@ -113,6 +113,8 @@ def _read_messages(arguments: GenerateArguments) -> list[Message]:
         user = sys.stdin.read().strip()
         if not user:
             raise UsageError("Standard input holds no message; give --user TEXT.")
+    if not user.strip():
+        raise UsageError(f"--user is {user!r}, which holds no message; give it a text.")
     messages = [{"role": "system", "content": arguments.system}] if arguments.system else []
     return [*messages, {"role": "user", "content": user}]
 
