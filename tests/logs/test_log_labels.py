@@ -12,6 +12,7 @@ from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lin
 from holdfast.analysis import measure_tests
 from holdfast.analysis.rule_scores import label_of
 from holdfast.cli import main
+from holdfast.cli.logs import log_labels
 from holdfast.cli.logs.log_labels import label_turns
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError
@@ -146,6 +147,24 @@ def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
     output = capsys.readouterr().out
     assert "[measured by] runs_before: first `make test`, then `git commit`\n" in output
     assert "[call] Bash command: git commit -m x\n" in output and "{" not in output
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"name": "commit_message", "pattern": r"\A.{1,60}\Z"},
+            r"commit_message: pattern \A.{1,60}\Z",
+        ),
+        (
+            {"name": "command_not_run", "command": r"git push(?!\S)"},
+            "command_not_run: command `git push`",
+        ),
+    ],
+)
+def test_a_pattern_without_words_is_shown_as_it_is(spec, text):
+    """Else a person could not see that only the length is tested."""
+    assert log_labels._measure_text(spec) == text
 
 
 def test_the_answers_that_a_score_rests_on_are_shown(run, suite, logs, capsys):

@@ -129,6 +129,49 @@ def test_the_page_shows_the_breaches_before_all_else(logs):
     assert [turn.why.name for turn in broken_turns(run, gate)] == ["not shown", "outweighed"]
 
 
+WHOLE_TURN_RULES = r"""
+cases:
+  - id: shop
+    system_prompt: Work on the shop.
+    rules:
+      - id: header
+        measure: {name: code_written, pattern: '\A# SPDX', files: '*.py', whole: true}
+      - id: together
+        measure: {name: changes_together, changed: api.yaml, also: api.md}
+      - id: after
+        measure: {name: runs_after, changed: '*.py', run: make lint}
+"""
+
+
+def test_a_breach_of_a_whole_turn_has_the_call_that_changed_the_file(logs):
+    script = "cat > a.py <<'EOF'\nx = 1\n\ny = 2\nEOF"
+    turn = ("Go.", "make lint", "ls", script, "touch api.yaml", "ls")
+    (logs / "logs" / f"{SESSION}.jsonl").write_text(transcript(turn))
+    (logs / "rules.yaml").write_text(WHOLE_TURN_RULES)
+    run = score(logs)
+    steps = {probe.rule: probe.cause.step for probe in run.dialogs[0].probes}
+    assert {rule: step.call for rule, step in steps.items()} == {
+        "header": 3,
+        "together": 4,
+        "after": 3,
+    }
+    assert steps["header"].text == script, "a here-document keeps its lines"
+    assert steps["header"].source.endswith(f"{SESSION}.jsonl, line 6")
+    rows = adherence(run)
+    page = unescape(logs_page(run, rows, rows, None))
+    assert f"<code>{script}</code>" in page
+    assert ", line 6, turn 1, call 3" in page and "Done." not in text_of(page)
+
+
+def test_a_breach_that_no_call_made_has_none(logs):
+    (logs / "logs" / f"{SESSION}.jsonl").write_text(transcript(("Go.", "ls")))
+    (logs / "rules.yaml").write_text(
+        "cases: [{id: shop, system_prompt: Test., measure: {name: command_run, command: make}}]"
+    )
+    (probe,) = score(logs).dialogs[0].probes
+    assert probe.score == 0 and probe.cause.step is None
+
+
 def test_the_terminal_names_rules_by_their_words_and_says_what_the_columns_are(logs):
     run = score(logs)
     rows = adherence(run)

@@ -182,6 +182,31 @@ CHANGES = [
     (BY_COMMIT, did(COMMIT), None),
 ]  # fmt: skip
 
+REASONS = [
+    (
+        HEADER,
+        did(call("Write", file_path="a.py", content="x = 1\n# SPDX")),
+        "a.py 'x = 1 # SPDX' does not begin with '# SPDX'",
+    ),
+    (
+        {**HEADER, "pattern": "copyright|SPDX"},
+        did(call("Write", file_path="a.py", content="x = 1")),
+        "nothing in a.py matches 'copyright|SPDX'",
+    ),
+    (TOGETHER, did(SOURCE), "/r/src/a.py was changed without 'CHANGELOG.md'"),
+    (
+        {**TOGETHER, "also": ["CHANGELOG.md", "NEWS"]},
+        did(SOURCE),
+        "/r/src/a.py was changed without 'CHANGELOG.md', 'NEWS'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("measure", "turn", "reason"), REASONS)
+def test_the_reason_names_the_missing_text_or_the_file_and_its_partner(measure, turn, reason):
+    assert build(measure).score_turn(turn).reason == reason
+
+
 BODY = "## Summary\nIt adds up.\n\n**Test plan:**\nNone."
 PULL = {
     "name": "pull_request",

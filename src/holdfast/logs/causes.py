@@ -21,7 +21,12 @@ from holdfast.errors import cut
 from holdfast.logs.context import Context
 from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
-from holdfast.logs.rule_sightings import SearchedTranscript, Sighting, breaking_call
+from holdfast.logs.rule_sightings import (
+    SearchedTranscript,
+    Sighting,
+    breaking_call,
+    call_of_whole_turn,
+)
 from holdfast.logs.unrecorded_prompts import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS
 from holdfast.measures.agent_acts.agent_tools import script_of
 from holdfast.measures.wording.rule_text import RuleText
@@ -155,9 +160,13 @@ class _RuleInDialog:
     def cause_of(self, turn: LoggedTurn) -> BreachCause:
         breaking = breaking_call(self._rule.measure, turn, self._searched.path)
         if breaking is None:  # the turn broke it as a whole, or with its text
-            return self._cause_at(turn, turn.positions[-1])
-        step = self._step_at(turn, breaking)
-        return self._cause_at(turn, breaking).model_copy(update={"step": step})
+            cause = self._cause_at(turn, turn.positions[-1])
+            breaking = call_of_whole_turn(self._rule.measure, turn, self._searched.path)
+        else:
+            cause = self._cause_at(turn, breaking)
+        if breaking is None:
+            return cause
+        return cause.model_copy(update={"step": self._step_at(turn, breaking)})
 
     def _step_at(self, turn: LoggedTurn, breach: int) -> BreachStep | None:
         event = self._searched.path[breach]
@@ -168,7 +177,7 @@ class _RuleInDialog:
         return BreachStep(
             call=sum(self._searched.path[position].call is not None for position in before),
             tool=event.call.name,
-            text=cut(" ".join(script.split()), _MAX_STEP_CHARACTERS),
+            text=cut(script.strip(), _MAX_STEP_CHARACTERS),
             source=event.source or self._dialog.source,
             event=event.id or None,
         )

@@ -22,6 +22,7 @@ from holdfast.measures.wording.rule_text import RuleText
 from holdfast.measures.wording.sentences import Passage, read_sentences
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
 
+_MAX_CALLS_TRIED = 50  # each is scored with all calls before it, which takes long in long turns
 # the name of a text file, such as AGENTS.md
 _DOCUMENT = re.compile(r"\.(?:md|mdx|mdc|markdown|txt|rst|adoc)\b|\.(?:cursor|windsurf|cline)rules")
 
@@ -118,6 +119,24 @@ def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -
     """
     breaking = breaking_call(measure, turn, path)
     return turn.positions[-1] if breaking is None else breaking
+
+
+def call_of_whole_turn(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int | None:
+    """The position of the tool call since which a turn breaks a rule that only whole turns decide,
+    such as the change of a file after which no test ran; None if it is not among the last calls,
+    or if the turn would break the rule without calls too.
+    """
+    if not measure.of_turn:
+        return None
+    ran = [n for n in turn.positions if n not in turn.refused and path[n].call is not None]
+    calls = turn.done.calls
+    if len(ran) != len(calls):
+        return None
+    for count in range(len(calls) - 1, max(-1, len(calls) - 1 - _MAX_CALLS_TRIED), -1):
+        score = measure.score_turn(replace(turn.done, calls=calls[:count]))
+        if score is None or score.keeps_rule:
+            return ran[count]
+    return None
 
 
 def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int | None:

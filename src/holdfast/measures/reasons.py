@@ -85,7 +85,7 @@ def explain_mismatch(subject: str, text: str, pattern: str, flags: str = "") -> 
         pattern = pattern[inline.end() :]
         flags = flags + inline["flags"]
     reason = (
-        _missing_literal(subject, text, pattern)
+        missing_literal(subject, text, pattern)
         or _forbidden_text(subject, text, pattern, flags)
         or _forbidden_character(subject, text, pattern, flags)
         or _too_long(subject, text, pattern)
@@ -93,7 +93,7 @@ def explain_mismatch(subject: str, text: str, pattern: str, flags: str = "") -> 
     return reason or f"{subject} {quote(text)} does not match the rule's pattern"
 
 
-def _missing_literal(subject: str, text: str, pattern: str) -> str:
+def missing_literal(subject: str, text: str, pattern: str) -> str:
     """Says that a literal is missing; "" for a pattern of another form."""
     form = _LITERAL.fullmatch(pattern)
     if form is None:

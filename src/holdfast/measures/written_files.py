@@ -14,7 +14,7 @@ from holdfast.measures.agent_acts.git.commit_actions import calls_since_commit, 
 from holdfast.measures.agent_acts.written_texts import WrittenTexts, mentions
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.patterns import count, find
-from holdfast.measures.reasons import quote
+from holdfast.measures.reasons import missing_literal, quote, quote_words
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -75,7 +75,11 @@ def code_written(
         lacking.append(path)
     if not lacking:
         return Score(1.0, "written")
-    return Score(1 - len(lacking) / len(by_file), f"{lacking[0]} lacks the required text")
+    first = lacking[0]
+    text = "\n".join(piece for edit in by_file[first] for piece in edit.added)
+    reason = missing_literal(first, text, pattern)
+    reason = reason or f"nothing in {first} matches {quote(pattern)}"
+    return Score(1 - len(lacking) / len(by_file), reason)
 
 
 def _writing_edits(turn: AssistantTurn, files: Globs) -> list[FileEdit]:
@@ -148,7 +152,8 @@ def _score_together(
     if first is None:
         return None
     if second is None:
-        return Score(0.0, f"{first} was changed alone")
+        partners = [also] if isinstance(also, str) else [*also]
+        return Score(0.0, f"{first} was changed without {quote_words(partners)}")
     return Score(1.0, f"{first} and {second} were changed")
 
 

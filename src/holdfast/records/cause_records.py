@@ -33,7 +33,7 @@ class BreachStep(RecordModel):
 
     call: int  # its number in the turn, from 1
     tool: str
-    text: str  # its command, or its arguments as JSON, cut short
+    text: str  # its command with its lines, or its arguments as JSON, cut short
     source: str  # the file, and the line in it
     event: Optional[str] = None  # its id in the log
 

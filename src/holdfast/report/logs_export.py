@@ -125,7 +125,7 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
                 label=_label(value),
                 reason=score.reason,
                 cause=cause.cause if cause else None,
-                call=f"{step.tool} {step.text}" if step else None,
+                call=" ".join(f"{step.tool} {step.text}".split()) if step else None,
                 judge=score.judge if isinstance(score, Probe) else None,
                 user=score.question,
                 reply=turn.text,

@@ -110,7 +110,7 @@ def _call_texts(call: ToolCall) -> Iterator[str]:
 def _measure_text(spec: Any) -> str:
     """Describes a measure: "runs_before: first `make test`, then `git commit`".
 
-    Regular expressions are left out, except those for commands, which are put into words.
+    Regular expressions for commands are put into words where they have any.
     """
     name, arguments = read_spec(spec)
     inner = [_measure_text(part) for part in inner_specs(arguments)]
@@ -124,7 +124,7 @@ def _measure_text(spec: Any) -> str:
 def _argument_text(key: str, value: Any) -> str:
     """An argument of a measure in words; "" if it would tell the reader nothing."""
     if isinstance(value, str) and _REGEX_SYNTAX.search(value):
-        return commands_in_words(value) if key in _COMMAND_ARGUMENTS else ""
+        return (commands_in_words(value) if key in _COMMAND_ARGUMENTS else "") or value
     if isinstance(value, list | tuple):
         return " or ".join(map(str, value))
     return str(value) if isinstance(value, str | int | float) else ""
