@@ -482,6 +482,45 @@ def test_what_has_ended_in_time_is_shown(bot, capsys, monkeypatch):
     assert "n = 1" in printed.out
 
 
+class StuckBeforeTheTime(ScriptedModel):
+    """A model whose conversations from a number on end only after the time of the run."""
+
+    def __init__(self, first_late, monkeypatch):
+        self.first_late = first_late
+        self.is_late = True
+
+        class Over(FirstGroup):
+            """The time is up after one conversation; the model is fast from then on."""
+
+            def groups(box, missing):
+                yield from super().groups(missing)
+                self.is_late = False
+
+        monkeypatch.setattr(timed_run, "TimeBox", Over)
+
+    async def generate(self, request):
+        late = self.is_late and request.thread.conversation >= self.first_late
+        await asyncio.sleep(3600 if late else 0)
+        return Reply("Bonjour, voici une réponse.", None, "stop")
+
+
+@pytest.mark.parametrize(("first_late", "recorded"), [(17, 20), (10, 10)])
+def test_conversations_that_lack_for_a_verdict_are_held_if_that_is_quick(
+    bot, capsys, monkeypatch, first_late, recorded
+):
+    model = StuckBeforeTheTime(first_late, monkeypatch)
+    monkeypatch.setattr(first_run, "load_model", lambda *_: model)
+    monkeypatch.setattr(first_run, "MAX_CONVERSATIONS", 24)
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
+    assert main(changed(bot, "--minutes", "0.1")) == 0
+    stderr = capsys.readouterr().err
+    assert f"{recorded} conversations recorded, of at most 24" in stderr
+    assert f"{24 - recorded} more had not ended" in stderr
+    goes_on = "17 conversations recorded, and a verdict takes 20: going on with 3 more, for about"
+    assert (goes_on in stderr) == (recorded == 20)
+    assert ("at most 2 seconds" in stderr) == (recorded == 20)  # a quarter of 6
+
+
 def test_a_model_that_would_end_nothing_in_time_is_refused_at_once(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
     monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(5000))

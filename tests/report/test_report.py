@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import math
 import re
 
 import pytest
@@ -25,7 +26,7 @@ from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.score_phrases import describe_conversations
 from holdfast.report.shortfalls import early_end_sentence
 from holdfast.report.template_environment import template_environment
-from holdfast.report.wording import signed
+from holdfast.report.wording import mean_text, percent, plain, signed, signed_number, two_places
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
 BOOTSTRAP_NOISE = 0.006
@@ -45,6 +46,18 @@ def test_categories_are_those_of_the_scored_prompt(tmp_path):
     )
     assert [stability, adoption] == [{"pattern": 1.0, "language": 0.0}, {"persona": 0.5}]
     assert category_rows(series, "adoption")[0].drawn[0].low is None, "n = 2 has no interval"
+
+
+@pytest.mark.parametrize("share", [number / 200 for number in range(1, 200, 2)])
+def test_a_number_is_rounded_in_one_way_however_it_was_added_up(share):
+    """As 0.725, 0.7249999999999999 and 72.5%."""
+    sums = (share, math.nextafter(share, 0), math.nextafter(share, 1), share + 1e-13)
+    assert len({two_places(number) for number in sums}) == 1
+    assert len({signed_number(number) for number in sums}) == 1
+    assert {percent(number) for number in sums} == {f"{round(100 * float(two_places(share)))}%"}
+    estimates = [Estimate(20, number, 0.1, share, share) for number in sums]
+    assert {plain(value).split()[0] for value in estimates} == {two_places(share)}
+    assert {mean_text(value) for value in estimates} == {two_places(share)}
 
 
 def test_prompts_are_ordered_by_mean_stability(tmp_path):

@@ -12,7 +12,7 @@ from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES
 from holdfast.plurals import listing
 from holdfast.records.drift_summary import Baseline, BaselineScores
 from holdfast.records.identity import DefaultPrompt
-from holdfast.report.wording import plain
+from holdfast.report.wording import mean_text, plain
 
 _LABELS = {  # of the verdicts that are worth a line, in display order
     MADE_WORSE: "Made worse by the prompt",
@@ -41,7 +41,7 @@ def baseline_lines(baseline: Baseline, *, by_case: bool = False) -> list[str]:
         if verdict == NEVER_FOLLOWED and baseline.by_rule and not by_case:
             continue  # the title and the table of rules name these already
         names = [
-            f"{row.name} ({row.prompted.mean:.2f} with it, {row.unprompted.mean:.2f} without)"
+            f"{row.name} ({mean_text(row.prompted)} with it, {mean_text(row.unprompted)} without)"
             for row in rows
             if row.verdict == verdict
         ]

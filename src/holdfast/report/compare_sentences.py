@@ -9,7 +9,7 @@ from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of, listing
 from holdfast.records.comparison_summary import MethodComparison
 from holdfast.report.score_phrases import join_phrases
-from holdfast.report.wording import signed
+from holdfast.report.wording import mean_text, signed
 
 _MAX_RULES_NAMED = 6
 
@@ -77,7 +77,8 @@ def _overall(method_comparison: MethodComparison) -> str:
     method = method_comparison.method
     is_steered = method_comparison.has_same_method and method != NO_FIX
     condition = f"under {method}" if is_steered else ""
-    scores = f"{row.now.mean:.2f} against {row.before.mean:.2f}, difference {signed(difference)}"
+    scores = f"{mean_text(row.now)} against {mean_text(row.before)}"
+    scores = f"{scores}, difference {signed(difference)}"
     if difference.sign:
         return f"{_finding(method_comparison, condition)}: {scores}."
     question = f"whether {runs.now} or {runs.before} keeps its prompts better"

@@ -23,6 +23,7 @@ from holdfast.report.figures import (
     save,
     styled,
 )
+from holdfast.report.wording import two_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -217,7 +218,7 @@ def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
         return
     for curve, mean in zip(measured_curves, means, strict=True):
         axis.annotate(
-            f"{mean:.2f}",
+            two_places(mean),
             (len(curve.points), mean),
             xytext=(6, 0),
             textcoords="offset points",

@@ -64,7 +64,7 @@ def scores_text(row: EstimateRow, *, on_probes: bool = False) -> str:
     now = percent(last)
     is_hidden = sign and before == now
     # rounded, 64.2% and 67.5% are 4 points apart, beside a change of 3 points
-    apart = abs(round(100 * last) - round(100 * first))
+    apart = abs(int(now.removesuffix("%")) - int(before.removesuffix("%")))
     is_inexact = row.change.mean is not None and apart != round(100 * abs(row.change.mean))
     if is_hidden or is_inexact:
         before = f"{100 * first:.1f}%"

@@ -9,7 +9,7 @@ from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.report.charts import COLOURS, DASHES, Chart, Curve, round_top
-from holdfast.report.wording import with_interval
+from holdfast.report.wording import two_places, with_interval
 
 
 class Caption(NamedTuple):
@@ -123,8 +123,8 @@ def _describe_curve(curve: Curve) -> str:
     first = curve.measured[0]
     last = curve.measured[-1]
     return (
-        f"{curve.label}: {first.mean:.2f} at round {first.round}, {last.mean:.2f} at round"
-        f" {last.round}"
+        f"{curve.label}: {two_places(first.mean)} at round {first.round},"
+        f" {two_places(last.mean)} at round {last.round}"
     )
 
 

@@ -23,7 +23,7 @@ from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.charts import MAX_ROUND_COLUMNS, MAX_UNFOLDED, shrink, spark_path
 from holdfast.report.compare_tables import row_name
 from holdfast.report.score_phrases import broken_text, capitalise, fall_text
-from holdfast.report.wording import other_prompts, plain, signed, signed_number
+from holdfast.report.wording import other_prompts, plain, signed, signed_number, two_places
 from holdfast.version import __version__
 
 _HERE = Path(__file__).parent
@@ -50,6 +50,7 @@ def template_environment() -> Environment:
         "shrink": shrink,
         "signed": signed,
         "signed_number": signed_number,
+        "two_places": two_places,
         "spaced": _space_words,
         "spark_path": spark_path,
         "verdict_on": verdict_on,

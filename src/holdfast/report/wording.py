@@ -8,6 +8,7 @@ from holdfast.analysis.verdicts import verdict_on
 
 WIDTH = 100  # columns of what is printed in a terminal
 _MAX_DIGITS = 6  # after the point
+_EXACT_PLACES = 9  # a sum may differ beyond these with the order of its terms
 # a footnote to tables in which `needs_note` is true of a row
 ONLY_SHARED = (
     "Changes and differences count only what was judged on both sides, so some are not the"
@@ -33,14 +34,14 @@ def with_interval(
     return f"{text} [{end(value.low)}, {end(value.high)}]"
 
 
-def mean_text(value: Estimate, write: Callable[[float], str] = "{:.2f}".format) -> str:
+def mean_text(value: Estimate, write: Callable[[float], str] | None = None) -> str:
     """'0.74', without its interval; a dash if nothing was measured."""
-    return "–" if value.mean is None else write(value.mean)
+    return "–" if value.mean is None else (write or two_places)(value.mean)
 
 
 def plain(value: Estimate) -> str:
     """'0.74 [0.69, 0.79]'; only the mean without an interval."""
-    return with_interval(value, "{:.2f}".format)
+    return with_interval(value, two_places)
 
 
 def signed(value: Estimate) -> str:
@@ -54,8 +55,14 @@ def with_verdict(value: Estimate, above: str, below: str) -> str:
     return f"{signed(value)}, {verdict_on(value).word(above, below)}{others}"
 
 
+def two_places(number: float) -> str:
+    """'0.74': the same for numbers that differ only because they were added in another order."""
+    return f"{round(number, _EXACT_PLACES):.2f}"
+
+
 def signed_number(number: float) -> str:
     """'+0.09', '-0.09' or '0.00'."""
+    number = round(number, _EXACT_PLACES)
     return f"{number:+.2f}" if round(number, 2) else "0.00"
 
 
@@ -84,8 +91,8 @@ def other_prompts(value: Estimate) -> str:
 
 
 def percent(share: float) -> str:
-    """'66%'."""
-    return f"{100 * share:.0f}%"
+    """'66%', where `two_places` writes '0.66'."""
+    return f"{100 * float(two_places(share)):.0f}%"
 
 
 def points_apart(value: Estimate) -> str:

@@ -7,11 +7,13 @@ It prints the plan before, and what was recorded after:
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli.measure.pilot import SUFFICIENT_CONVERSATIONS, SUFFICIENT_ROUNDS, Pilot, RunPlan
-from holdfast.cli.measure.time_box import ConversationGroup, TimeBox
+from holdfast.cli.measure.time_box import ConversationGroup, Deadlines, TimeBox
 from holdfast.cli.shared.drift_run import DriftRun
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.progress_bar import Bar
@@ -28,6 +30,8 @@ from holdfast.records import RECORDS
 _MAX_TIMES = 2
 # how many times --minutes to suggest if no conversation ended in time
 _SUGGESTED_TIMES = 4
+# the share of --minutes that the conversations which lack for a verdict may take after the time
+_VERDICT_OVERTIME = 0.25
 
 
 @dataclass(frozen=True)
@@ -71,28 +75,64 @@ class TimedRun:
         note_plan(self.plan, self.pilot, first, max(self.seconds, expected), self.minutes)
         if is_url(self.model):
             note(f"at most {self._count_replies(missing):,} requests to {self.model}.")
-        begun = self._run_groups(TimeBox(self.seconds, first, expected), missing)
+        began = time.monotonic()
+        begun = set()
+        box = TimeBox(self.seconds, first, expected)
+        for numbers in box.groups(missing):
+            begun.update(numbers)
+            self._run_group(numbers, box.deadlines)
         left = self._missing()
         if len(left) == total:
             raise self._none_ended()
+        if numbers := self._numbers_for_verdict(missing, left, time.monotonic() - began):
+            begun.update(numbers)
+            end = time.monotonic() + self._max_overtime
+            self._run_group(numbers, Deadlines(end, end, end))
+            left = self._missing()
         recorded = count_of(total - len(left), "conversation")
         line = f"{recorded} recorded, of at most {total}, in {self.run.out}"
-        if given_up := begun - (len(missing) - len(left)):
+        if given_up := len(begun.intersection(left)):
             line = f"{line}; {given_up} more had not ended when the time was up"
         note(f"{line}.")
 
-    def _run_groups(self, box: TimeBox, missing: Sequence[int]) -> int:
-        """Holds group after group until the time is up; returns how many were begun."""
-        begun = 0
-        for numbers in box.groups(missing):
-            begun += len(numbers)
-            title = count_of(len(numbers), "conversation")
-            with Bar(self._count_replies(numbers), title=title, waves=1) as bar:
-                group = ConversationGroup(
-                    numbers, self.plan.rounds, bar, box.deadlines, self._has_records
-                )
-                self.run.converse_some((), numbers, group, group.should_stop)
-        return begun
+    def _run_group(self, numbers: Sequence[int], deadlines: Deadlines) -> None:
+        """Holds conversations side by side, until they have ended or are given up."""
+        title = count_of(len(numbers), "conversation")
+        with Bar(self._count_replies(numbers), title=title, waves=1) as bar:
+            group = ConversationGroup(numbers, self.plan.rounds, bar, deadlines, self._has_records)
+            self.run.converse_some((), numbers, group, group.should_stop)
+
+    @property
+    def _max_overtime(self) -> float:
+        """How many seconds the conversations that lack for a verdict may take after the time."""
+        return _VERDICT_OVERTIME * 60 * self.minutes
+
+    def _numbers_for_verdict(
+        self, missing: Sequence[int], left: Sequence[int], seconds: float
+    ) -> Sequence[int]:
+        """The conversations to hold after the time, so that there are enough for a verdict.
+
+        None if there are enough, or if the others would take too long at the pace so far.
+
+        Args:
+            missing, left: the numbers that the folder lacked at first, and those it lacks now.
+            seconds: how long the conversations that have ended since took.
+        """
+        total = self.run.settings.conversations
+        recorded = total - len(left)
+        needed = MIN_SAMPLES - recorded
+        ended = len(missing) - len(left)
+        if needed <= 0 or total < MIN_SAMPLES or not ended:
+            return []
+        expected = needed * seconds / ended
+        if expected > self._max_overtime:
+            return []
+        note(
+            f"{count_of(recorded, 'conversation')} recorded, and a verdict takes {MIN_SAMPLES}:"
+            f" going on with {needed} more, for about {duration(expected)}, and at most"
+            f" {duration(self._max_overtime)}."
+        )
+        return left[:needed]
 
     def _missing(self) -> list[int]:
         """The numbers of the conversations that the folder lacks."""
