@@ -1,4 +1,4 @@
-"""What a draft covers: the part of a sentence, of a file or of the repository that its line names.
+"""A draft covers the part of a sentence, of a file or of the repository that its line names.
 
 Every sentence is our own.
 """

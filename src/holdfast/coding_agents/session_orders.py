@@ -77,8 +77,8 @@ class SessionOrders:
 
 
 def user_events(events: Sequence[Event]) -> tuple[Event, ...]:
-    """What the user said in the context at the end of some events, and its summary, as events
-    that can be kept in a file: the user's answers to questions become messages.
+    """The user's words in the context at the end of some events, and its summary, as events that
+    can be kept in a file: the user's answers to questions become messages.
     """
     words = words_of_user(events)
     kept: list[Event] = []
