@@ -152,8 +152,8 @@ def compare_markdown(comparison: RunComparison) -> str:
     if comparison.limits:
         lines += [*(f"- {_escape(line)}" for line in comparison.limits), ""]
     if comparison.contrasts:
-        head, *rows = contrast_rows(comparison)
-        lines += ["What differs:", "", *_markdown_table(head, rows), ""]
+        head, *contrasts = contrast_rows(comparison)
+        lines += ["What differs:", "", *_markdown_table(head, contrasts), ""]
     lines.append(
         "Brackets: 95% intervals. “Cannot tell” means that the data do not decide, not that there"
         " is no difference."

@@ -76,7 +76,7 @@ class TimedRun:
         if is_url(self.model):
             note(f"at most {self._count_replies(missing):,} requests to {self.model}.")
         began = time.monotonic()
-        begun = set()
+        begun: set[int] = set()
         box = TimeBox(self.seconds, first, expected)
         for numbers in box.groups(missing):
             begun.update(numbers)
