@@ -189,9 +189,14 @@ REASONS = [
         "a.py 'x = 1 # SPDX' does not begin with '# SPDX'",
     ),
     (
-        {**HEADER, "pattern": "copyright|SPDX"},
+        {**HEADER, "pattern": r"\A(?:#!.*\n)?# SPDX"},
+        did(call("Write", file_path="a.py", content="x = 1\n# SPDX")),
+        "a.py 'x = 1 # SPDX' does not begin with '# SPDX'",
+    ),
+    (
+        {**HEADER, "pattern": r"copyright|\bSPDX"},
         did(call("Write", file_path="a.py", content="x = 1")),
-        "nothing in a.py matches 'copyright|SPDX'",
+        r"nothing in a.py matches 'copyright|\bSPDX'",
     ),
     (TOGETHER, did(SOURCE), "/r/src/a.py was changed without 'CHANGELOG.md'"),
     (

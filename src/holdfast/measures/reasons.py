@@ -20,10 +20,12 @@ _MAX_WORDS = 4  # of a list that are quoted
 # --- The forms of patterns that are put in words
 
 _INLINE_FLAGS = re.compile(r"\(\?(?P<flags>[aimsux]+)\)")
-# a literal that has to occur, perhaps at an end: `STOCK\(`, `\AOnce`, `the end\W*\Z`
+# a literal that has to occur, perhaps at an end: `STOCK\(`, `\AOnce`, `the end\W*\Z`,
+# `\A(?:#!.*\n)?# SPDX`
 _LITERAL = re.compile(
     r"""
     (?P<start> \\A | \^ )?
+    (?: \(\?:\#!\.\*\\n\)\? )?  # `(?:#!.*\n)?`, a line that names the interpreter
     (?: \\W\*\?? )?
     (?P<literal> (?:
         [^\\.^$*+?{}\[\]|()]  # any character without a meaning of its own
@@ -60,6 +62,11 @@ def _forbidding_form() -> Any:
 def quote(text: str) -> str:
     """Quotes a text on one line; only its beginning if it is long."""
     return repr(cut(" ".join(text.split()), _MAX_CHARACTERS))
+
+
+def quote_pattern(pattern: str) -> str:
+    """Quotes a regular expression as it is written, without more backslashes; cut if it is long."""
+    return f"'{cut(pattern, _MAX_CHARACTERS)}'"
 
 
 def quote_words(words: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from holdfast.measures.agent_acts.git.commit_actions import calls_since_commit, 
 from holdfast.measures.agent_acts.written_texts import WrittenTexts, mentions
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.patterns import count, find
-from holdfast.measures.reasons import missing_literal, quote, quote_words
+from holdfast.measures.reasons import missing_literal, quote, quote_pattern, quote_words
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -78,7 +78,7 @@ def code_written(
     first = lacking[0]
     text = "\n".join(piece for edit in by_file[first] for piece in edit.added)
     reason = missing_literal(first, text, pattern)
-    reason = reason or f"nothing in {first} matches {quote(pattern)}"
+    reason = reason or f"nothing in {first} matches {quote_pattern(pattern)}"
     return Score(1 - len(lacking) / len(by_file), reason)
 
 
