@@ -650,6 +650,15 @@ def test_a_rewind_of_gemini_cli_into_a_compression_that_was_taken_back_starts_an
     assert len(logs.problems) == 2 and all("left out" in problem for problem in logs.problems)
 
 
+@pytest.mark.parametrize("kind", ["compressed", "shortened"])
+def test_a_message_of_gemini_cli_cannot_pass_for_one_that_the_reader_adds(tmp_path, kind):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({**GHEAD, "messages": [GU, GA, gem("9", kind, "x"), GU2, GA2]}))
+    logs = read_logs([path])
+    assert len(logs.problems) == 1 and f"unknown type '{kind}'" in logs.problems[0]
+    assert sum(len(dialog.turns) for dialog in logs.dialogs) == 2
+
+
 def test_messages_that_a_compression_of_gemini_cli_keeps_stay_before_it(tmp_path):
     context = [gem("21", "user", "So far."), GU2, GA2]
     late = [gem("7", "user", "Why?"), gem("8", "gemini", "C.")]

@@ -23,8 +23,8 @@ from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.readers.gemini_cli_messages import (
-    COMPRESSED,
-    SHORTENED,
+    Compression,
+    Shortening,
     classify,
     events_of_record,
     is_in_history,
@@ -157,7 +157,7 @@ class _Session:
         """
         names = list(self.records)
         kinds = [self.records[name].get("type") for name in names]
-        changes = [n for n, kind in enumerate(kinds) if kind in (COMPRESSED, SHORTENED)]
+        changes = [n for n, kind in enumerate(kinds) if isinstance(kind, Compression | Shortening)]
         fixed = set(names[: changes[-1]]) & messages.keys() if changes else set()
         shortened: list[str] = []
         whole: dict[str, Mapping[str, Any]] = {}  # the messages, with their whole results
@@ -181,9 +181,9 @@ class _Session:
         new = {name: record for name, record in messages.items() if name not in self.context}
         kept = [name for name in messages if name in self.records and name not in new]
         again = [record for name, record in messages.items() if name in self.compressed]
-        compression = {"type": COMPRESSED, "content": [*again, *new.values()], "keeps": kept}
+        compression = Compression((*again, *new.values()), frozenset(kept))
         number = f"compression {len(self.records)}"
-        self.records[number] = compression
+        self.records[number] = {"type": compression}
         self.sources[number] = source
         for name, record in new.items():
             self.compressed[name] = _Compressed(number, record)
@@ -213,7 +213,7 @@ class _Session:
     def _add_shortening(self, call_ids: list[str], source: str) -> None:
         if call_ids:
             name = f"shortening {len(self.records)}"
-            self.records[name] = {"type": SHORTENED, "clears": frozenset(call_ids)}
+            self.records[name] = {"type": Shortening(frozenset(call_ids))}
             self.sources[name] = source
 
     def rewind(self, target: Any, source: str, by: str) -> Unread:

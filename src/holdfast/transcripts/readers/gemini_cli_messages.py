@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
@@ -23,9 +23,6 @@ from holdfast.transcripts.json_fields import optional_list, require_object
 from holdfast.transcripts.refused_calls import is_refusal_by_gemini_cli
 from holdfast.transcripts.transcript import Event, EventKind, Malformed, message_events, with_unread
 
-# our own types: for what replaced the dialog, and for tool results that were shortened later
-COMPRESSED = "compressed"
-SHORTENED = "shortened"
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
 _INJECTED = ("session_context", "hook_context", "system-reminder")
 # how messages begin that the program wrote in the user's place
@@ -43,6 +40,19 @@ _COMMAND = re.compile(r"[/?](?:[a-z][\w:.-]*)?(?!\S)")
 _FILES = "--- Content from referenced files ---"
 
 
+class Compression(NamedTuple):
+    """The type of a message that stands for those that a compression put in place of others."""
+
+    messages: Sequence[Mapping[str, Any]]
+    keeps: frozenset[str]  # the ids of earlier messages that stay in the context
+
+
+class Shortening(NamedTuple):
+    """The type of a message that stands for the shortening of earlier results of tools."""
+
+    call_ids: frozenset[str]
+
+
 def events_of_record(record: Mapping[str, Any]) -> list[Event]:
     """Reads a message of a session, or a compression, which stands for the ones it replaced."""
     match kind := record.get("type"):
@@ -53,13 +63,11 @@ def events_of_record(record: Mapping[str, Any]) -> list[Event]:
         case "error":
             text = record.get("content")
             return [Event(EventKind.ERROR, text if isinstance(text, str) else "")]
-        case str() if kind == COMPRESSED:
-            texts = [
-                event.text for message in record["content"] for event in events_of_record(message)
-            ]
-            return [Event(EventKind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
-        case str() if kind == SHORTENED:
-            return [Event(EventKind.CLEARING, clears=record["clears"])]
+        case Compression(messages, keeps):
+            texts = [event.text for message in messages for event in events_of_record(message)]
+            return [Event(EventKind.COMPACTION, "\n".join(texts), keeps=keeps)]
+        case Shortening(call_ids):
+            return [Event(EventKind.CLEARING, clears=call_ids)]
         case "info" if isinstance(record.get("content"), list):  # files that a tool returned
             files = read_messages([{"role": "user", "content": record["content"]}])
             return [replace(event, kind=EventKind.REMINDER, role="") for event in files]
