@@ -1,6 +1,10 @@
-"""Histories of aider, in variations."""
+"""Histories of aider: variations, several sessions in a file, and quotations."""
 
+from agent_files import AIDER_HISTORY
 from log_variations import ONE_TURN, TWO_TURNS, Variation, variations
+from read_dialogs import calls_of, dialog_in, files_changed, turns_of, write_document
+
+from holdfast.logs import read_logs
 
 AIDER = "# aider chat started at 2026-05-01 10:00:00\n\n> Aider v0.86.1  \n\n"
 
@@ -134,3 +138,25 @@ test_histories_of_aider = variations(
         problem="the assistant says nothing",
     ),
 )
+
+
+def test_aiders_history_file_is_split_into_dialogs(tmp_path):
+    logs = read_logs([write_document(tmp_path, AIDER_HISTORY, ".aider.chat.history.md")])
+    first, second = logs.dialogs
+    assert not logs.problems and logs.formats == {"aider": 2}
+    code = "I rename it:\n\n```\n# a comment\n> a quotation\n```"
+    users = ["/add cart.py\nRename the cart.\nTwice.", "Why?"]
+    assert [turn.done.text for turn in first.turns] == [code, "Because."]
+    assert first.turns[1].user == users[1]
+    assert files_changed(first.turns[0].done.calls) == ["cart.py"]
+    assert [(turn.user, turn.done.text) for turn in second.turns] == [("Hi.", "Hello.")]
+
+
+def test_a_quotation_in_a_reply_is_the_models_in_aiders_history(tmp_path):
+    log = (
+        "# aider chat started at 2026-05-01 10:00:00\n\n> Aider v0.80  \n\n#### Hi  \n\n"
+        "It says:\n\n> Ten.\n\nSo ten.\n\n> Tokens: 1k sent  \n> Applied edit to a.py  \n"
+    )
+    dialog = dialog_in(tmp_path, ".aider.chat.history.md", log)
+    assert turns_of(dialog) == [("Hi", "It says:\n\n> Ten.\n\nSo ten.")]
+    assert calls_of(dialog) == [("edit", {"path": "a.py"})]

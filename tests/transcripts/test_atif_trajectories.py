@@ -1,5 +1,6 @@
-"""Trajectories in ATIF, in variations."""
+"""Trajectories in ATIF: variations, compactions, results and subagents."""
 
+import json
 from typing import Any
 
 from log_variations import (
@@ -11,6 +12,8 @@ from log_variations import (
     text,
     variations,
 )
+
+from holdfast.transcripts import EventKind, read_transcripts
 
 
 def atif(*steps: dict, **fields: Any) -> dict:
@@ -162,3 +165,53 @@ def test_an_agent_that_compacts_by_a_call_has_called(tmp_path):
     content = trajectory(*BEFORE, compacts, *AFTER)
     check(Variation("", {"t.json": content}, TWO_TURNS, calls=["x"]), tmp_path)
     assert context_before_last_reply(tmp_path, "t.json", content) == ["Be brief.", "More?"]
+
+
+def texts(events):
+    return [event.text for event in events]
+
+
+def test_a_result_of_an_atif_step_belongs_to_the_call_that_it_names(tmp_path):
+    calls = [{"tool_call_id": name, "function_name": "shell", "arguments": {}} for name in "ab"]
+    results = [{"source_call_id": name, "content": f"of {name}"} for name in "ba"]
+    step = {"source": "agent", "message": "I look.", "tool_calls": calls}
+    steps = [{"source": "user", "message": "Look."}, {**step, "observation": {"results": results}}]
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"schema_version": "ATIF-v1.4", "steps": steps}))
+    (file,) = read_transcripts(log)
+    (transcript,) = file.transcripts
+    call_results = [(event.call_id, event.text) for event in transcript.path if event.call_id]
+    assert call_results == [("b", "of b"), ("a", "of a")]
+
+
+def test_subagents_of_an_atif_trajectory_are_dialogs_of_their_own(tmp_path):
+    helper = {"schema_version": "ATIF-v1.7", "steps": [{"source": "agent", "message": "Found."}]}
+    steps = [{"source": "user", "message": "Look."}, {"source": "agent", "message": "I look."}]
+    malformed = {"schema_version": "ATIF-v1.7", "steps": [{"source": "cat"}]}
+    log = tmp_path / "log.json"
+    log.write_text(
+        json.dumps({**helper, "steps": steps, "subagent_trajectories": [helper, malformed]})
+    )
+    (file,) = read_transcripts(log)
+    assert [texts(transcript.path) for transcript in file.transcripts] == [
+        ["Look.", "I look."],
+        ["Found."],
+    ]
+    assert [transcript.is_of_subagent for transcript in file.transcripts] == [False, True]
+    (unread,) = file.unread
+    assert "subagent 2" in unread and "cat" in unread
+
+
+def test_a_late_system_step_of_an_atif_trajectory_is_no_prompt(tmp_path):
+    sources = (
+        ("system", "Be brief."),
+        ("user", "Look."),
+        ("system", "Compacted."),
+        ("agent", "Ok."),
+    )
+    steps = [{"source": source, "message": message} for source, message in sources]
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"schema_version": "ATIF-v1.7", "steps": steps}))
+    ((transcript,),) = (file.transcripts for file in read_transcripts(log))
+    assert [event.text for event in transcript.path if event.is_prompt] == ["Be brief."]
+    assert [event.kind for event in transcript.path][2] is EventKind.REMINDER

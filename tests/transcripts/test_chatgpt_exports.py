@@ -1,8 +1,9 @@
-"""Exports of ChatGPT, in variations."""
+"""Exports of ChatGPT: variations, branches, and what was spoken, cited or cut."""
 
 from typing import Any
 
 from log_variations import ONE_TURN, TWO_TURNS, Variation, variations
+from read_dialogs import dialog_in, read_lines, turns_of
 
 
 def node(role: str, words: Any, parent: str | None, kind: str = "text", **fields: Any) -> dict:
@@ -201,3 +202,82 @@ test_exports_of_chatgpt = variations(
         ONE_TURN,
     ),
 )
+
+
+# Branches
+
+
+def slogans(current):
+    def node(name, parent, role, text):
+        content = {"content_type": "text", "parts": [text]}
+        message = {"author": {"role": role}, "content": content, "metadata": {}}
+        return {"id": name, "parent": parent, "message": message}
+
+    nodes = [
+        {"id": "root", "parent": None, "message": None},
+        node("u1", "root", "user", "A slogan."),
+        node("a1", "u1", "assistant", "One. Two."),
+        node("a2", "u1", "assistant", "Buy now."),
+    ]
+    return {"current_node": current, "mapping": {item["id"]: item for item in nodes}}
+
+
+def test_the_branch_that_an_export_shows_is_read(tmp_path):
+    turns, (problem,), _ = read_lines(tmp_path, slogans("a1"))
+    assert turns == [("A slogan.", "One. Two.")] and "1 message of abandoned" in problem
+
+
+# What was spoken, cited or cut
+
+
+def conversation(*messages: dict) -> list:
+    names = [str(number) for number in range(len(messages))]
+    nodes = {
+        name: {"id": name, "parent": str(number - 1) if number else None, "message": message}
+        for number, (name, message) in enumerate(zip(names, messages, strict=True))
+    }
+    return [{"title": "t", "mapping": nodes, "current_node": names[-1]}]
+
+
+def turn(role: str, *parts: Any, kind: str = "text", **fields) -> dict:
+    content = {"content_type": kind, "parts": list(parts)}
+    return {"author": {"role": role}, "content": content, "recipient": "all", **fields}
+
+
+def test_what_was_spoken_to_chatgpt_was_said(tmp_path):
+    user_speech = {"content_type": "audio_transcription", "text": "What does it cost?"}
+    assistant_speech = {"content_type": "audio_transcription", "text": "Ten."}
+    sound = {"content_type": "audio_asset_pointer"}
+    log = conversation(
+        turn("user", user_speech, sound, kind="multimodal_text"),
+        turn("assistant", assistant_speech, sound, kind="multimodal_text"),
+    )
+    assert turns_of(dialog_in(tmp_path, "conversations.json", log)) == [
+        ("What does it cost?", "Ten.")
+    ]
+
+
+def test_an_answer_of_chatgpt_that_was_cut_has_no_end(tmp_path):
+    ends = {"metadata": {"finish_details": {"type": "max_tokens"}}}
+    dialog = dialog_in(
+        tmp_path,
+        "conversations.json",
+        conversation(turn("user", "Hi"), turn("assistant", "It", **ends)),
+    )
+    assert [turn.done.is_cut for turn in dialog.turns] == [True]
+
+
+def test_custom_instructions_of_chatgpt_were_in_the_context(tmp_path):
+    content = {"content_type": "user_editable_context", "user_instructions": "Answer in German."}
+    hidden = {"is_visually_hidden_from_conversation": True}
+    custom = {"author": {"role": "user"}, "content": content, "metadata": hidden}
+    log = conversation(custom, turn("user", "Hi"), turn("assistant", "A."))
+    dialog = dialog_in(tmp_path, "conversations.json", log)
+    assert turns_of(dialog) == [("Hi", "A.")]
+    assert dialog.transcript.path[0].text == "Answer in German."
+
+
+def test_the_mark_of_a_citation_is_no_text(tmp_path):
+    cited = "It is ten. \ue200cite\ue202turn0search0\ue201"
+    log = conversation(turn("user", "Hi"), turn("assistant", cited))
+    assert turns_of(dialog_in(tmp_path, "conversations.json", log)) == [("Hi", "It is ten.")]

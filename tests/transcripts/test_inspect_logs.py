@@ -338,7 +338,7 @@ def test_a_compaction_of_the_provider_in_a_log_of_inspect(tmp_path):
     assert context == ["We spoke of Rome."]
 
 
-def inspect_archive(path: Path, refs: list[Any], first: int = 2, shell: bool = True) -> Path:
+def split_archive(path: Path, refs: list[Any], first: int = 2, shell: bool = True) -> Path:
     messages = [
         {**HI, "source": "input"},
         {"role": "system", "content": "unused"},
@@ -365,7 +365,7 @@ def inspect_archive(path: Path, refs: list[Any], first: int = 2, shell: bool = T
 
 @pytest.mark.parametrize("first", [1, 2])
 def test_a_sample_of_inspect_in_several_files_is_a_dialog(first, tmp_path):
-    path = inspect_archive(tmp_path / "log.eval", [[0, 1], [2, 3]], first)
+    path = split_archive(tmp_path / "log.eval", [[0, 1], [2, 3]], first)
     logs = read_logs([path])
     turns = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
     assert turns == ONE_TURN and not logs.problems and logs.formats == {"inspect": 1}
@@ -385,12 +385,12 @@ def test_the_messages_of_a_sample_in_several_files_may_be_in_the_one_that_descri
 
 @pytest.mark.parametrize("bounds", [[2, 9], [0], "x", None, [1, 1]])
 def test_messages_that_a_sample_in_several_files_lacks_are_named(bounds, tmp_path):
-    path = inspect_archive(tmp_path / "log.eval", [[0, 1], bounds, [2, 3]])
+    path = split_archive(tmp_path / "log.eval", [[0, 1], bounds, [2, 3]])
     (problem,) = read_logs([path]).problems
     assert "are not in its files" in problem
 
 
 def test_a_sample_in_several_files_without_the_one_that_describes_it_is_named(tmp_path):
-    path = inspect_archive(tmp_path / "log.eval", [], shell=False)
+    path = split_archive(tmp_path / "log.eval", [], shell=False)
     (file,) = read_transcripts(path)
     assert not file.transcripts and "sample.json is missing" in file.unread[0]

@@ -1,8 +1,14 @@
-"""Exports of LibreChat, in variations."""
+"""Exports of LibreChat: variations, reasoning and errors."""
 
 from typing import Any
 
+import pytest
+from agent_sessions import write
 from log_variations import ONE_TURN, TWO_TURNS, Variation, text, variations
+from read_dialogs import dialog_in, turns_of
+
+from holdfast.errors import UsageError
+from holdfast.logs import read_logs
 
 ROOT = "00000000-0000-4000-8000-000000000000"
 
@@ -207,3 +213,38 @@ test_chats_of_librechat_in_2026 = variations(
 
 
 # Inspect in summer 2026: large samples in several files
+
+
+def test_a_nested_export_of_librechat_is_refused_by_name(tmp_path):
+    nested = {"messageId": "m1", "isCreatedByUser": True, "text": "Hi.", "children": []}
+    path = write(tmp_path, {"conversationId": "c", "recursive": True, "messages": [nested]})
+    with pytest.raises(UsageError, match="LibreChat"):
+        read_logs([path])
+
+
+def export_with_answer(**answer) -> dict:
+    first = {"messageId": "a", "parentMessageId": "0", "isCreatedByUser": True, "text": "Hi"}
+    second = {"messageId": "b", "parentMessageId": "a", "isCreatedByUser": False, **answer}
+    return {"conversationId": "c", "recursive": False, "messages": [first, second]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"text": ":::thinking\nhm. no.\n:::\n\nTen."},
+        {"content": [{"type": "think", "think": "hm."},
+                     {"type": "text", "text": {"value": "Ten."}}]},
+    ],
+)  # fmt: skip
+def test_texts_of_librechat_in_every_form_are_read_without_reasoning(answer, tmp_path):
+    assert turns_of(dialog_in(tmp_path, "a.json", export_with_answer(**answer))) == [("Hi", "Ten.")]
+
+
+def test_an_error_of_librechat_is_no_reply(tmp_path):
+    log = export_with_answer(text="Something went wrong. Try again.", error=True)
+    messages = [
+        {"messageId": "c", "parentMessageId": "b", "isCreatedByUser": True, "text": "?"},
+        {"messageId": "d", "parentMessageId": "c", "isCreatedByUser": False, "text": "A."},
+    ]
+    log["messages"] += messages
+    assert turns_of(dialog_in(tmp_path, "a.json", log)) == [("Hi\n\n?", "A.")]

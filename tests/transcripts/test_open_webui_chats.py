@@ -1,4 +1,4 @@
-"""Exports of Open WebUI, in variations."""
+"""Exports of Open WebUI: variations, replies as items, reasoning and errors."""
 
 from typing import Any
 
@@ -14,6 +14,9 @@ from log_variations import (
     text,
     variations,
 )
+from read_dialogs import calls_of, dialog_in, turns_of
+
+from holdfast.transcripts import EventKind
 
 
 def export(last: str = "2", **messages: dict) -> list:
@@ -220,3 +223,37 @@ def test_a_summary_that_open_webui_keeps_in_a_message_replaces_what_came_before(
     content = [{"id": "c", "chat": {"history": {"currentId": "3", "messages": messages}}}]
     check(Variation("", {"chat.json": content}, TWO_TURNS), tmp_path)
     assert context_before_last_reply(tmp_path, "chat.json", content) == ["Summary.", "More?"]
+
+
+def export_of(*answers: dict) -> list:
+    messages = {"u": {"id": "u", "parentId": None, **HI}}
+    for number, answer in enumerate(answers):
+        before = str(number - 1) if number else "u"
+        messages[str(number)] = {"id": str(number), "parentId": before, **answer}
+    history = {"currentId": str(len(answers) - 1), "messages": messages}
+    return [{"id": "1", "chat": {"title": "t", "history": history}}]
+
+
+def test_reasoning_and_calls_in_the_text_of_open_webui_are_no_text(tmp_path):
+    content = (
+        '<details type="reasoning" done="true" duration="3">\n<summary>Thought</summary>\n> hm.\n'
+        '</details>\n<details type="tool_calls" done="true" id="c" name="lookup_price"'
+        ' arguments="&quot;{\\&quot;item\\&quot;: \\&quot;x\\&quot;}&quot;"'
+        ' result="&quot;10&quot;">\n<summary>Tool Executed</summary>\n</details>\nTen.'
+    )
+    dialog = dialog_in(tmp_path, "chat.json", export_of({"role": "assistant", "content": content}))
+    assert turns_of(dialog) == [("Hi", "Ten.")]
+    assert calls_of(dialog) == [("lookup_price", {"item": "x"})]
+    (result,) = [e for e in dialog.transcript.path if e.kind is EventKind.TOOL_RESULT]
+    assert (result.text, result.call_id) == ("10", "c")
+
+
+def test_an_error_of_open_webui_is_no_reply(tmp_path):
+    failed = {"role": "assistant", "content": "", "error": {"content": "Connection refused"}}
+    dialog = dialog_in(
+        tmp_path, "chat.json", export_of(failed, {"role": "user", "content": "?"}, A)
+    )
+    assert turns_of(dialog) == [("Hi\n\n?", "A.")]
+    assert [e.text for e in dialog.transcript.path if e.kind is EventKind.ERROR] == [
+        "Connection refused"
+    ]

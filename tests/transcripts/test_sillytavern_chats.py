@@ -1,8 +1,12 @@
-"""Chats of SillyTavern, in variations."""
+"""Chats of SillyTavern: variations, and versions of a message."""
 
 from typing import Any
 
+from agent_sessions import write
 from log_variations import ONE_TURN, Variation, lines, variations
+from read_dialogs import read_file
+
+from holdfast.transcripts import read_transcripts
 
 
 def message(name: str, is_user: bool, words: str, **fields: Any) -> dict:
@@ -84,3 +88,26 @@ test_chats_of_sillytavern = variations(
         [ONE_TURN[0], [("More?", "B.")]],
     ),
 )
+
+
+def test_only_the_selected_version_of_a_message_is_read(tmp_path):
+    def line(words, is_user=False, **fields):
+        return {"name": "x", "is_user": is_user, "is_system": False, "mes": words, **fields}
+
+    path = write(
+        tmp_path,
+        {"chat_metadata": {}, "user_name": "unused", "character_name": "unused"},
+        line("Welcome."),
+        line("Hi.", is_user=True),
+        line("Two.", swipe_id=1, swipes=["One.", "Two.", "Three."]),
+        line("Hidden later.", is_system=True),
+        line("Rain falls.", extra={"type": "narrator"}),
+        {**line("A notice.", extra={"type": "comment"}), "is_system": True},
+        line("Bye.", is_user=True),
+        line("Bye!"),
+    )
+    turns, (problem,), _ = read_file(path)
+    assert turns == [("", "Welcome."), ("Hi.", "Two.\n\nHidden later."), ("Bye.", "Bye!")]
+    assert "2 other versions" in problem
+    (file,) = read_transcripts(path)
+    assert {"One.", "Three."} <= {event.text for event in file.transcripts[0].events}
