@@ -237,13 +237,11 @@ def knowledge_questions(count: int, seed: int) -> Capability:
     rng = random.Random(f"equal cost {seed}")
     items: dict[str, Item] = {}
     while len(items) < count:
-        question, _, answer = ask(rng, True, test=True)
-        # the question ends in "A) Rome, B) Paris, C) Oslo, D) Bern"
-        choices = re.split(r", [B-D]\) ", question.split(" A) ")[1])
-        replies = tuple(
-            f"{choice} ({letter})" for letter, choice in zip("ABCD", choices, strict=True)
-        )
-        items.setdefault(question, Item(question, replies, choices.index(answer)))
+        question = ask(rng, with_choices=True, test=True)
+        choices = zip("ABCD", question.choices, strict=True)
+        replies = tuple(f"{choice} ({letter})" for letter, choice in choices)
+        right = question.choices.index(question.answer)
+        items.setdefault(question.text, Item(question.text, replies, right))
     return Capability(f"{count} knowledge questions, seed {seed}", tuple(items.values()))
 
 
