@@ -7,8 +7,8 @@ import pytest
 from paths import ROOT
 
 sys.path.insert(0, str(ROOT / "training"))
-import knowledge  # noqa: E402
-from families import with_letter  # noqa: E402
+import knowledge
+from families import with_letter
 
 
 @pytest.mark.parametrize(
