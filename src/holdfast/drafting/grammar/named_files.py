@@ -171,19 +171,23 @@ _NOUNS_OF_CHANGE = frozenset(
     "change changes edit edits modification modifications update updates".split()
 )
 _SOMEBODY = frozenset("you we i having are have you've you're".split())
+# "an agent changes ..."
 _AGENT_CHANGES = re.compile(
     r"(?:an?|the|any) (?:AI )?(?:agent|assistant) (?=(?:changes|edits|updates) )",
     re.I,
 )
+# "`src/` is changed"
 _FILES_ARE_CHANGED = re.compile(
     r"(?P<files>.+?) (?:(?:is|are|was|were|has been|have been|gets?) )?"
     r"(?:chang(?:e|es|ed)|modified|edited|updated|touched|added|regenerated)",
     re.I,
 )
+# "files that you create or modify"
 _FILES_YOU_CHANGE = re.compile(
     r"(?P<files>.+?) (?:that )?you (?:[a-z]+ or )?(?:create|modify|change|edit|touch|add|write)",
     re.I,
 )
+# "changes to `src/`", "Python changes"
 _CHANGE_OF = re.compile(
     r"(?:[\w#+-]+ ){0,4}(?:changes?|edits?|modifications?|updates?)"
     r"(?: (?:to|in|of|under|on) (?P<files>.+))?",
@@ -227,6 +231,8 @@ def _is_change_verb(word: str) -> bool:
     parts = word.lower().strip(",").split("/")
     return all(part in _FORMS_OF_CHANGE for part in parts) or word.lower() in ("or", "and")
 
+
+# --- Files that words name: "any file in `src/`"
 
 _CODE_FILES = ("*", "!*.{md,mdx,txt,rst}")
 _ANY_CODE = re.compile(
@@ -277,8 +283,6 @@ _BARE_PATH = re.compile(
 _ONE_LANGUAGE = re.compile(
     r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
 )
-
-
 _FILES_INSIDE = re.compile(
     r"(?P<what>[A-Z][^`]*?(?:files|code|sources?)) (?:in|under|inside|within) (?:the )?"
     r"`(?P<folder>[^`]+/)`(?: (?:folder|directory))?"
