@@ -45,7 +45,7 @@ _BOLD_HEADING_LEVEL = 7  # below all levels that Markdown has
 _NUMBERED_HEADING_LEVEL = 6
 _MAX_INTRODUCTION_WORDS = 12  # a longer paragraph does not introduce the list below it
 
-# --- The parts of a text
+# --- Sentences, labels and links
 
 # between two sentences
 _BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
@@ -158,6 +158,9 @@ class _Sentence(NamedTuple):
     text: str
 
 
+# --- The statements of a file
+
+
 def read_statements(text: str) -> list[Statement]:
     """The statements of a rules file, in order."""
     blocks = _read_blocks([line.rstrip("\r") for line in text.split("\n")])
@@ -198,6 +201,9 @@ def read_statements(text: str) -> list[Statement]:
     return statements
 
 
+# --- Rows of tables
+
+
 def _cells(block: _Block) -> list[str]:
     """The cells of a row of a table."""
     return [cell.strip() for cell in block.text.strip().strip("|").split("|")]
@@ -225,6 +231,9 @@ def _statements_of_row(
         )
         for rule in rules_of_row(row)
     ]
+
+
+# --- What is above, below and around a block
 
 
 def _is_inside(block: _Block, indent: int) -> bool:
@@ -283,27 +292,34 @@ def _nested_text(blocks: Sequence[_Block], number: int) -> str:
     return " ".join(texts)
 
 
+# --- The sentences of a block
+
+
 def _statements_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
     """The statements of a block: its sentences, or its lines if it is not a text.
 
     Args:
         nested: the text of the items below it, or of the paragraph below a heading.
     """
-    if block.element is not Element.SENTENCE:
+    if block.element is Element.HEADING:
         for line in block.lines:
-            text = line.text.strip()
-            if block.element is not Element.HEADING:
-                yield Statement(line.number, text, block.element, under=under)
-                continue
             yield Statement(
                 line.number,
-                _without_marks(text),
+                _without_marks(line.text.strip()),
                 block.element,
                 under=under,
                 following=nested,
                 block=tuple(block.code),
             )
-        return
+    elif block.element is Element.SENTENCE:
+        yield from _sentences_of_block(block, under, nested)
+    else:
+        for line in block.lines:
+            yield Statement(line.number, line.text.strip(), block.element, under=under)
+
+
+def _sentences_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
+    """The statements of a paragraph or an item: its sentences."""
     text = ""
     starts: list[int] = []
     for line in block.lines:
@@ -363,6 +379,9 @@ def _without_marks(text: str) -> str:
         for part in parts
     )
     return " ".join("".join(plain).split())
+
+
+# --- The blocks of a file
 
 
 def _read_blocks(lines: Sequence[str]) -> list[_Block]:
