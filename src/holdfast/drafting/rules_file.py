@@ -19,6 +19,7 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from holdfast.drafting.table_rows import TableRow, rules_of_row
+from holdfast.measures.number_words import NUMBER_WORDS
 
 # --- The lines that begin something
 
@@ -49,8 +50,19 @@ _MAX_INTRODUCTION_WORDS = 12  # a longer paragraph does not introduce the list b
 
 # between two sentences
 _BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
-_ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.)$", re.IGNORECASE)
+# "e.g. GitHub", "Mr. Smith", "resp. German"
+ABBREVIATIONS = (
+    *("e.g", "i.e", "etc", "vs", "cf", "approx", "incl", "excl", "resp", "ca", "bzw", "z.B", "d.h"),
+    *("Mr", "Mrs", "Ms", "Dr", "Prof"),
+)
+_ABBREVIATED = re.compile(
+    rf"(?:\b(?:{'|'.join(map(re.escape, ABBREVIATIONS))})\.|\.\.\.)$", re.IGNORECASE
+)
+# "max. 40 words" and "rule no. 4", but not "40 words max." before another amount
+_ABBREVIATED_BEFORE_NUMBER = re.compile(r"\b(?:max|min|no)\.$", re.IGNORECASE)
+_AMOUNT = re.compile(rf"(?:\d|\b(?:{'|'.join(NUMBER_WORDS)})\b)[^,;:]*$", re.IGNORECASE)
 _MAX_ABBREVIATION_CHARACTERS = 12  # with a few characters before it, to tell a word apart
+_MAX_CHARACTERS_OF_AMOUNT = 60
 # "**Commits:** ..." and "Commits: ..."
 _LABEL = re.compile(r"^(?:\*\*|__)([^*_`]{1,60}?)(?::(?:\*\*|__)|(?:\*\*|__)\s*[:—–-])\s*(?=\S)")
 _PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&+-]+){0,3}):\s+(?=\S)")
@@ -347,12 +359,26 @@ def _split_sentences(text: str) -> Iterator[_Sentence]:
     masked = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
     start = 0
     for match in _BREAK.finditer(masked):
-        before = masked[max(start, match.start() - _MAX_ABBREVIATION_CHARACTERS) : match.start()]
-        if not _ABBREVIATED.search(before) and match.start() > start:
+        before = masked[start : match.start()]
+        if before and not _is_abbreviated(before, masked[match.end() : match.end() + 1]):
             yield _Sentence(start, text[start : match.end()].strip())
             start = match.end()
     if text[start:].strip():
         yield _Sentence(start, text[start:].strip())
+
+
+def _is_abbreviated(before: str, after: str) -> bool:
+    """Whether the full stop at the end of `before` belongs to an abbreviation.
+
+    Args:
+        after: the next character.
+    """
+    if _ABBREVIATED.search(before[-_MAX_ABBREVIATION_CHARACTERS:]):
+        return True
+    abbreviation = _ABBREVIATED_BEFORE_NUMBER.search(before[-_MAX_ABBREVIATION_CHARACTERS:])
+    if abbreviation is None or not after.isdigit():
+        return False
+    return not _AMOUNT.search(before[-_MAX_CHARACTERS_OF_AMOUNT:])
 
 
 def _split_label(text: str) -> tuple[str, str]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from holdfast.drafting.drafts import AN_EXCEPTION, ON_OCCASION, Undrafted
 from holdfast.drafting.grammar.forms import any_words, one_of, word_pattern
-from holdfast.drafting.rules_file import Statement
+from holdfast.drafting.rules_file import ABBREVIATIONS, Statement
 from holdfast.measures.language_names import ANY_NAME
+from holdfast.measures.number_words import NUMBER_WORDS
 
 # "each and every reply", "your messages"
 REPLY = (
@@ -84,7 +85,10 @@ _QUOTED = re.compile(
         )
     )
 )
-_BREAK = re.compile(r"; ?| [-–—]+ |(?<!e\.g)(?<!i\.e)\. (?=[a-z])")
+_NOT_ABBREVIATED = "".join(rf"(?<!\b{re.escape(word)})" for word in ABBREVIATIONS)
+# "max. forty words"
+_IS_LIMIT = rf"(?<=\b(?:max|min)\. )(?:{'|'.join(NUMBER_WORDS)})\b"
+_BREAK = re.compile(rf"; ?| [-–—]+ |{_NOT_ABBREVIATED}\. (?-i:(?=[a-z]))(?!{_IS_LIMIT})", re.I)
 # a circumstance that limits nothing: "even if they write in English"
 _CONCESSION = re.compile(
     r",? ?\b(?:not )?"
@@ -126,6 +130,7 @@ _SOFT = re.compile(
         *(r"prefer\w*", "try to", "usually", "generally", "typically", "ideally", "ideal"),
         *("sometimes", r"(?:about|around|roughly) \d+", "approximately", "occasionally"),
         *("consider", "feel free", "aim for", "(?:for|in) most", "normally", "in general"),
+        *("approx", "ca"),
     )
     + r"\b|~\d",
     re.I,
