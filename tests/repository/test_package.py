@@ -57,6 +57,21 @@ def test_every_cited_page_exists():
     assert {"logs", "methods", "serving", "steering"} <= cited_pages() <= {*pages()}
 
 
+# the programs by which `.ci/package` tries an extra, in a folder with a run called `run`
+PACKAGE_CHECKS = re.findall(r'python -c "([^"]+)"', (ROOT / ".ci/package").read_text())
+
+
+@pytest.mark.parametrize("program", PACKAGE_CHECKS)
+def test_the_check_of_the_package_uses_names_that_exist(program, tmp_path):
+    (tmp_path / "run").symlink_to(ROOT / "tests/data/recorded/schema-3/drift")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    missing = re.search(r"ModuleNotFoundError: No module named '(?!holdfast\b)(\w+)", done.stderr)
+    if missing:
+        pytest.skip(f"{missing[1]} is not installed")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
