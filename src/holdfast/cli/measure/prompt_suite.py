@@ -5,7 +5,7 @@ It prints the rules, the other lines and where the suite is:
     bot.txt: 4 rules drafted.
       rule at-most-40-words: Answer in at most 40 words.
       [...]
-    Not measured, as no measure can check these lines:
+    Not measured, as no measure was found for these lines:
       line 5: Never mention fines.
         needs a judge
     Suite: runs/try-bot.yaml, to edit.
@@ -51,7 +51,7 @@ def print_draft(drafted: DraftedFile) -> None:
         )
     others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
     if others:
-        print("Not measured, as no measure can check these lines:")
+        print("Not measured, as no measure was found for these lines:")
     for statement, undrafted in others:
         print(f"  line {statement.line}: {cut(sentence_of(statement), _MAX_LINE_LENGTH)}")
         print(f"    {undrafted.reason}")
