@@ -251,6 +251,16 @@ def test_a_loaded_file_that_says_nothing_is_refused(logs, capsys, name, text, me
     assert re.search(message, capsys.readouterr().err) and not (logs / "run").exists()
 
 
+def test_scores_with_other_loaded_files_are_called_so(logs, capsys):
+    words = ["logs", str(logs / "logs"), "--suite", str(logs / "rules.yaml")]
+    words += ["--out", str(logs / "run")]
+    main(words)
+    capsys.readouterr()
+    file = str(logs / "CLAUDE.md")
+    assert main([*words, "--loaded", file]) == 2
+    assert f"with no --loaded, and this command has --loaded {file};" in capsys.readouterr().err
+
+
 def test_a_log_that_shows_its_prompt_ignores_a_loaded_file(logs):
     messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
     (logs / "logs" / f"{SESSION}.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
