@@ -18,9 +18,10 @@
     └── RecordsError               a run folder cannot be read or written
         └── AnotherRun             it holds another run, or something else (a UsageError too)
 
-The command line prints the sentence, and exits with 2 for a `UsageError` and with 1 for the others.
-So every error that a different command line would avoid is a `UsageError`, such as the name of a
-file that does not exist. `holdfast check` and `holdfast logs` have further exit codes.
+The command line prints the sentence, and exits with 2 for a `UsageError` and an `Unsteerable`, and
+with 1 for the others. So every error that a different command line would avoid is one of these,
+such as the name of a file that does not exist. `holdfast check` and `holdfast logs` have further
+exit codes.
 
 A message names an option with `option()` if Python, the command line and the server all have it:
 `str(error)` then shows it as a Python argument, the command line as `--system-as first-user`, and
@@ -32,7 +33,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 # An option inside a message is its name and JSON value between these two marks. They are Unicode
@@ -136,17 +137,35 @@ class UnknownName(UsageError):
         self.name = name
         self.known = sorted(known)
         self.owner = owner
-        near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.55)
-        self.suggestion = near[0] if near else None
-        choices = f"choose from: {', '.join(self.known)}."
-        hint = f"did you mean {self.suggestion!r}?" if near else choices
+        self.suggestion = _nearest(name, self.known)
+        hint = f"did you mean {self.suggestion!r}?" if self.suggestion else self._choices
         beginning = f"{owner} has" if owner else "There is"
         super().__init__(
             f"{beginning} no {kind} {name!r}; {hint}", option=kind, value=name, allowed=self.known
         )
 
+    @property
+    def _choices(self) -> str:
+        """'choose from: a, b.', or the command that lists the names if they are many."""
+        if len(self.known) > _MAX_NAMES and self.kind in _LISTED_BY:
+            return f"`{_LISTED_BY[self.kind]}` lists all {len(self.known)}."
+        return f"choose from: {', '.join(self.known)}."
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.kind, self.name, self.known, self.owner)
+
+
+_MAX_NAMES = 40  # in a message
+_LISTED_BY = {"measure": "holdfast measures", "method": "holdfast methods"}
+_MIN_PREFIX = 3
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The name that was probably meant: one that begins so, or a similar one; None without any."""
+    begins = [other for other in known if len(name) >= _MIN_PREFIX and other.startswith(name)]
+    if len(begins) == 1:
+        return begins[0]
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.55)), None)
 
 
 class ParameterOutOfRange(UsageError):

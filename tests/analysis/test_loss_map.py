@@ -112,6 +112,17 @@ def test_a_group_that_certainly_stays_holds(tmp_path):
     assert row.verdict == "holds"
 
 
+def test_a_rule_that_no_reply_keeps_does_not_hold(tmp_path):
+    class Deaf(ScriptedModel):
+        def text(self, request):
+            return "It is good."
+
+    settings = drift.Settings(rounds=4, conversations=60, user_prompt="empty")
+    run = drift.run(Deaf(), SUITE, tmp_path / "run", settings)
+    (row,) = [row for row in loss_map(run) if row.group == "closing"]
+    assert (row.first.mean, row.last.mean, row.verdict) == (0, 0, "never followed")
+
+
 def test_the_command_prints_a_table_and_draws_the_map(run, capsys):
     assert main(["map", str(run.folder), "--out", str(run.folder / "map")]) == 0
     output = capsys.readouterr().out

@@ -113,6 +113,14 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     few = run_of(tmp_path / "few", rows[:4])  # which show nothing, whether or not they broke down
     assert findings_of(read_series(few)[0]).outcome is Outcome.TOO_FEW
     assert collapse_lines(results_of(few))[-1].startswith("Scores of broken-down conversations")
+    repeating = [record(number, [1.0, 1.0, 1.0, 1.0]) for number in range(2)]
+    for item in repeating:  # two turns of seven are repetitions, too few for a collapse
+        for number in (1, 3, 5):
+            turn = item["turns"][number]
+            turn["text"] = "I can help with that, my friend, and I will say it again and again."
+    lines = collapse_lines(results_of(run_of(tmp_path / "repeating", repeating)))
+    assert "0 of 2 conversations collapsed" in lines[0]
+    assert lines[-1] == "Scores in rounds with such turns tell you little about the prompt."
     run = run_of(tmp_path / "mixed", rows)
     # the last 20 did not break down, and drift as well
     (mixed,) = read_series(run)

@@ -187,6 +187,41 @@ def test_a_server_that_is_not_available_is_5_for_every_command(command, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "drift --suite nowhere.yaml",
+        "drift --suite bad.yaml",
+        "drift --suite luna --user-turns nowhere.jsonl",
+        "drift --suite bot --method repair",
+        "check bad.yaml",
+        "check starter --against nowhere",
+        "calibrate --suite bad.yaml",
+        "try --prompt nowhere.txt",
+    ],
+)
+def test_files_are_refused_before_a_server_is_asked(command, tmp_path, capsys):
+    (tmp_path / "bad.yaml").write_text("cases:\n  - id: shop\n    system_promt: Hello.\n")
+    words = [*command.split(), "--model", "http://127.0.0.1:9/v1"]
+    assert main(words) == 2
+    assert "connecting" not in capsys.readouterr().err
+
+
+def test_a_method_that_a_server_cannot_apply_is_2(serve, capsys):
+    _, server = serve(lambda body, number: completion("Hello."))
+    model = ["--model", server.url, "--endpoint-model", "tiny"]
+    assert main(["drift", "--suite", "luna", "--method", "boost:factor=2", *model]) == 2
+    assert "boost:factor=2 needs attention" in capsys.readouterr().err
+
+
+def test_a_wrong_address_is_refused_before_rules_are_shown(tmp_path, capsys):
+    (tmp_path / "bot.txt").write_text("Always reply in German.\n")
+    words = ["try", "--prompt", "bot.txt", "--endpoint-model", "tiny", "--model"]
+    assert main([*words, "http://127.0.0.1:9/v1"]) == 5
+    assert main([*words, "http://127.0.0.1:9/v1/chat/completions"]) == 2
+    assert capsys.readouterr().out == "" and not (tmp_path / "runs").exists()
+
+
 def test_a_server_that_is_not_available_is_5_for_the_proxy():
     words = "proxy --suite luna --port 0 --upstream http://127.0.0.1:9/v1"
     assert main(words.split()) == 5

@@ -25,7 +25,7 @@ from holdfast.cli.measure.pilot import (
     RunPlan,
     time_replies,
 )
-from holdfast.cli.measure.prompt_suite import draft_prompt, write_suite
+from holdfast.cli.measure.prompt_suite import draft_rules, write_suite
 from holdfast.cli.measure.time_box import ConversationGroup, Deadlines, TimeBox
 from holdfast.cli.shared import browser
 from holdfast.cli.shared.progress_bar import Bar
@@ -629,7 +629,7 @@ def test_a_prompt_that_has_changed_gets_a_suite_with_the_next_number(tmp_path):
     prompt, names = tmp_path / "bot.txt", []
     for text in (PROMPT, PROMPT, PROMPT.replace("60", "40"), PROMPT):
         prompt.write_text(text)
-        names.append(write_suite(draft_prompt(prompt), tmp_path).name)
+        names.append(write_suite(draft_rules(prompt), tmp_path).name)
     assert names == ["bot", "bot", "bot-2", "bot"]
 
 

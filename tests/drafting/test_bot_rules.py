@@ -287,6 +287,23 @@ def test_numbers_of_a_limit_are_read_whole(line, count):
 
 
 @pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("Never reveal the discount code WINTER24.", ["WINTER24"]),
+        ("Do not mention SAVE-10 to customers.", ["SAVE-10"]),
+        ("Never reveal the discount code WINTER24 unless asked.", None),
+        ("Never reveal the discount code WINTER24 or its terms.", None),
+        ("Never mention coffee.", None),
+        ("Never reveal order numbers such as AB1234.", None),
+        ("Never mention the 2024 prices.", None),
+    ],
+)
+def test_a_code_that_has_no_paraphrase_is_forbidden_as_it_is(line, words):
+    expected = [] if words is None else [{"name": "never_contains", "words": words}]
+    assert [rule.measure.entry for rule in drafts_of(line)] == expected
+
+
+@pytest.mark.parametrize(
     ("text", "sentences"),
     [
         ("Max. 40 words. Be kind.", ["Max. 40 words.", "Be kind."]),

@@ -18,6 +18,7 @@ from holdfast.report.logs_page import broken_turns, logs_page
 from holdfast.report.logs_sentences import headline, worst_first
 from holdfast.report.logs_strips import strip_figures
 from holdfast.report.logs_table import first_broken, logs_table
+from holdfast.report.logs_words import rule_title
 
 RULES = r"""
 cases:
@@ -108,9 +109,10 @@ def test_the_first_sentence_singles_out_no_rule_of_several_kept_equally_often(lo
     (logs / "logs" / f"{SESSION}.jsonl").write_text(transcript(*turns))
     run = score(logs)
     assert headline(run, adherence(run)).startswith(
-        "Both rules are kept equally often: “Run `make test` before every commit.” (shop/gate)"
-        " is broken in 1 of the 2 turns it applies to, first in turn 2"
+        "Both rules are kept equally often; one of them, “Run `make test` before every commit.”"
+        " (shop/gate), is broken in 1 of the 2 turns it applies to, first in turn 2"
     )
+    assert "(shop/gate)" not in headline(run, adherence(run), rule_title)
 
 
 def test_the_page_shows_the_breaches_before_all_else(logs):
@@ -247,6 +249,16 @@ def test_a_loaded_file_that_says_nothing_is_refused(logs, capsys, name, text, me
     words = ["logs", str(logs / "logs"), "--suite", str(logs / "rules.yaml")]
     assert main([*words, "--out", str(logs / "run"), "--loaded", str(logs / name)]) == 2
     assert re.search(message, capsys.readouterr().err) and not (logs / "run").exists()
+
+
+def test_scores_with_other_loaded_files_are_called_so(logs, capsys):
+    words = ["logs", str(logs / "logs"), "--suite", str(logs / "rules.yaml")]
+    words += ["--out", str(logs / "run")]
+    main(words)
+    capsys.readouterr()
+    file = str(logs / "CLAUDE.md")
+    assert main([*words, "--loaded", file]) == 2
+    assert f"with no --loaded, and this command has --loaded {file};" in capsys.readouterr().err
 
 
 def test_a_log_that_shows_its_prompt_ignores_a_loaded_file(logs):

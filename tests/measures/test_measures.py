@@ -71,9 +71,11 @@ def test_every_measure_has_examples():
         ("never_regex", r"write \{name: never, measure: \{name: regex, \.\.\.\}\}\.$"),
         ("never_ends_with", r"write \{name: never, measure: \{name: ends_with, \.\.\.\}\}\.$"),
         ("never_contain", r"did you mean 'never_contains'\?$"),
+        ("sentim", r"did you mean 'sentiment'\?$"),
+        ("nope", r"no measure 'nope'; `holdfast measures` lists all \d+\.$"),
     ],
 )
-def test_a_measure_that_forbids_is_written_with_never(name, cure):
+def test_an_unknown_measure_gets_a_suggestion(name, cure):
     with pytest.raises(UsageError, match=cure):
         build({"name": name})
 

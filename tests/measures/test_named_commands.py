@@ -6,6 +6,7 @@ import pytest
 from agent_turns import write
 
 from holdfast.measures import build
+from holdfast.measures.agent_acts.agent_tools import script_as_written
 from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
 from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -547,6 +548,19 @@ def test_scripts_that_are_read_again_and_again_take_little_time():
     read_script("f() { " + "ls;" * 20_000 + " }\n" + "f\n" * 400)
     read_script("make a", [("Makefile", "exec" + " " * 100_000)])
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        (["bash", "-lc", "git commit -m 'a b'"], "git commit -m 'a b'"),
+        (["/bin/sh", "-c", "ls"], "ls"),
+        (["git", "commit", "-m", "a b"], "git commit -m 'a b'"),
+        ("bash -lc 'ls'", "bash -lc 'ls'"),
+    ],
+)
+def test_a_script_is_shown_as_it_was_written(command, script):
+    assert script_as_written(ToolCall("shell", {"command": command})) == script
 
 
 def test_a_script_of_an_earlier_turn_is_read():

@@ -508,6 +508,26 @@ SAID = {
         [("Go.", "Run this:\n\n```\nnpm i\nnpm test\nnpm start\n```", [])],
         1.0,
     ),
+    "few words and code": (
+        {"name": "at_most_words", "count": 2, "prose": True},
+        [("Go.", "## What to run\n\nRun this:\n\n```\nnpm i\nnpm test\nnpm start\n```", [])],
+        1.0,
+    ),
+    "only code, and few words": (
+        {"name": "at_most_words", "count": 2, "prose": True},
+        [("Go.", "```\nnpm i\nnpm test\nnpm start\n```", [])],
+        1.0,
+    ),
+    "many words and code": (
+        {"name": "at_most_words", "count": 2, "prose": True},
+        [("Go.", "Run this now:\n\n```\nnpm i\n```", [])],
+        0.0,
+    ),
+    "code that counts as words": (
+        {"name": "at_most_words", "count": 2},
+        [("Go.", "Run this:\n\n```\nnpm i\n```", [])],
+        0.0,
+    ),
     "three sentences": (
         {"name": "at_most_sentences", "count": 2, "prose": True},
         [("Go.", "First. Second. Third.", [])],

@@ -83,6 +83,7 @@ def test_equal_methods_are_spelled_alike():
     ("spec", "error", "words"),
     [
         ("splitsoftmax:exponent=0.5", UnknownName, ["'splitsoftmax'", "'split-softmax'"]),
+        ("split:exponent=0.5", UnknownName, ["'split'", "did you mean 'split-softmax'"]),
         ("split-softmax:expnent=0.5", UnknownName, ["'expnent'", "'exponent'"]),
         ("split-softmax", UsageError, ["'split-softmax'", "split-softmax:exponent=0.5"]),
         ("split-softmax:exponent", UsageError, ["'exponent'", "PARAMETER=VALUE"]),

@@ -380,6 +380,17 @@ def line_chart(chart):
     return str(template_environment().get_template("charts.svg.j2").module.line_chart(chart))
 
 
+def test_a_wider_line_is_explained():
+    template = template_environment().from_string(
+        '{% import "parts.html.j2" as parts with context %}{{ parts.covered_note([chart]) }}'
+    )
+    low, high = ([Estimate(30, mean, None, None, None)] * 2 for mean in (0.2, 0.9))
+    apart = Chart("t", "d", [Curve("a", low, 0), Curve("b", high, 1)], 2)
+    covered = Chart("t", "d", [Curve("a", low, 0), Curve("b", low, 1)], 2)
+    assert template.render(chart=apart).strip() == ""
+    assert "wider where another one would hide it" in template.render(chart=covered)
+
+
 def test_chart_puts_values_where_they_belong():
     points = [Estimate(9, 1.0, 0.3, 0.9, 1.0), Estimate(9, 0.0, 0.3, 0.0, 0.1)]
     svg = line_chart(Chart("t<", "d", [Curve("a<b", points, 0)], 2))

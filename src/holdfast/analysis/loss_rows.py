@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from holdfast.analysis.estimate_rows import is_never_followed
 from holdfast.analysis.outcome import MATTERS
 from holdfast.analysis.series import Series, scores_by_probe
 from holdfast.analysis.statistics import (
@@ -30,7 +31,7 @@ from holdfast.records import Probe
 from holdfast.records.model import Optional, RecordModel
 
 _LATE_SHARE = 0.25  # the share of the rounds that counts as the end of a conversation
-LossVerdict = Literal["falls", "rises", "holds", "cannot tell"]
+LossVerdict = Literal["falls", "rises", "holds", "never followed", "cannot tell"]
 
 
 class Grouping(StrEnum):
@@ -60,7 +61,8 @@ class LossRow(RecordModel):
         first, last: the two mean scores that are compared, over the rules that each conversation
             has on both sides.
         change: last minus first, paired by conversation.
-        verdict: on the change; "holds" if it is certainly within 10 points.
+        verdict: on the change; "holds" if it is certainly within 10 points, and "never followed"
+            if the rules are so on both sides (`is_never_followed`).
         falls_from: only for a kind that falls: the first round that is certainly below round 1, or
             else the first of the last quarter.
     """
@@ -143,16 +145,17 @@ def compare_scores(
         first=estimate(before, SCORES, error=series.error),
         last=estimate(after, SCORES, error=series.error),
         change=change,
-        verdict=_verdict(change),
+        verdict=_verdict(before, after, change, series.error),
     )
 
 
-def _verdict(change: Estimate) -> LossVerdict:
-    if within(change, -MATTERS, MATTERS) == SUPPORTED:
-        return "holds"
+def _verdict(before: np.ndarray, after: np.ndarray, change: Estimate, error: float) -> LossVerdict:
+    is_within = within(change, -MATTERS, MATTERS) == SUPPORTED
     sign = verdict_on(change).sign
-    if sign == 0:
-        return "cannot tell"
+    if sign == 0 or is_within:
+        if is_never_followed(np.stack([before, after], axis=1), error):
+            return "never followed"
+        return "holds" if is_within else "cannot tell"
     return "rises" if sign > 0 else "falls"
 
 

@@ -14,7 +14,14 @@ from holdfast.cli.command_list import ENTRIES, command_named
 from holdfast.cli.main_parser import typed_options
 from holdfast.cli.shared.exit_codes import FAILED, INTERRUPTED, MALFORMED, TERMINATED, UNAVAILABLE
 from holdfast.cli.shared.interrupts import Terminated
-from holdfast.errors import HoldfastError, RequestFailed, Unavailable, UsageError, as_argument
+from holdfast.errors import (
+    HoldfastError,
+    RequestFailed,
+    Unavailable,
+    Unsteerable,
+    UsageError,
+    as_argument,
+)
 
 if TYPE_CHECKING:
     from holdfast.cli.shared.command import Command, Options
@@ -56,7 +63,7 @@ def _message_as_typed(error: HoldfastError, name: str) -> str:
 def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None) -> int:
     if command is None:
         return command_named(name).malformed if name in ENTRIES else MALFORMED
-    if isinstance(error, UsageError):
+    if isinstance(error, (UsageError, Unsteerable)):
         return MALFORMED
     return UNAVAILABLE if _is_outage(error) else command.failed
 

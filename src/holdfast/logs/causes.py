@@ -28,7 +28,7 @@ from holdfast.logs.rule_sightings import (
     call_of_whole_turn,
 )
 from holdfast.logs.unrecorded_prompts import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS
-from holdfast.measures.agent_acts.agent_tools import script_of
+from holdfast.measures.agent_acts.agent_tools import script_as_written
 from holdfast.measures.wording.rule_text import RuleText
 from holdfast.measures.wording.sentences import Passage
 from holdfast.records.cause_records import (
@@ -173,7 +173,9 @@ class _RuleInDialog:
         if event.call is None:
             return None
         before = (position for position in turn.positions if position <= breach)
-        script = script_of(event.call) or json.dumps(dict(event.call.arguments), ensure_ascii=False)
+        script = script_as_written(event.call) or json.dumps(
+            dict(event.call.arguments), ensure_ascii=False
+        )
         return BreachStep(
             call=sum(self._searched.path[position].call is not None for position in before),
             tool=event.call.name,

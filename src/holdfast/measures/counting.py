@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from holdfast.measures.arguments import Count, Counts, Flag, Text
-from holdfast.measures.prose import prose_sentences_of
+from holdfast.measures.prose import prose_of, prose_sentences_of
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, share, share_true, verdict
 from holdfast.measures.text import (
@@ -185,10 +185,13 @@ def at_most_sentences(text: str, count: Count, prose: Flag = False) -> Score:
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
-def at_most_words(text: str, count: Count) -> Score:
-    """1 for one to `count` words, else 0.
+def at_most_words(text: str, count: Count, prose: Flag = False) -> Score:
+    """1 for one to `count` words, else 0. With `prose`, the words of code blocks, headings and
+    tables do not count, and a reply may consist of these.
 
     With `count: 3`, "Yes, it is." scores 1, and "Yes, it is so." 0.
     """
-    number = len(words_of(text))
-    return verdict(0 < number <= count, f"{count_of(number, 'word')}, at most {count} asked for")
+    number = len(words_of(prose_of(text) if prose else text))
+    is_reply = bool(words_of(text)) if prose else number > 0
+    reason = f"{count_of(number, 'word')}, at most {count} asked for"
+    return verdict(is_reply and number <= count, reason)

@@ -1,4 +1,4 @@
-"""Splits the prose of a text into sentences, without code, headings, tables and short list items.
+"""The prose of a text, and its sentences: without code, headings, tables and short list items.
 
 For example, of this text only "Run it twice." is a sentence:
 
@@ -22,6 +22,12 @@ _NO_SENTENCE = re.compile(
 )
 _LABEL = re.compile(r"[ \t]*[*_]*\w+[*_]*:[*_]*[ \t]*")  # "Sources:", above a list
 _MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer is no sentence
+
+
+def prose_of(text: str) -> str:
+    """Returns the lines of a text that are neither in code blocks nor headings nor tables."""
+    lines = _without_indented_code(_CODE_BLOCK.sub("\n", text).splitlines())
+    return "\n".join(line for line in lines if not _NO_SENTENCE.fullmatch(line))
 
 
 def prose_sentences_of(text: str) -> list[str]:

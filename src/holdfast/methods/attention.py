@@ -11,7 +11,7 @@ from holdfast.methods.table import TableEntry, TableMethod
 
 @method
 class SplitSoftmax(TableMethod):
-    """Raises the attention mass on the system prompt, which becomes mass**exponent.
+    """Raises the attention mass on the system prompt, to the power of exponent (from 0 to 1).
 
     Li et al. (2024), equation 6, with k = `exponent`; the ratios of the weights inside the span,
     and inside the rest, stay as they are. In log-odds x of the mass pi, with u = k *

@@ -33,7 +33,9 @@ class CheckAndRetry:
     reads_replies: ClassVar[bool] = True
     source: ClassVar[str] = "ours, after the retries of structured-output libraries"
 
-    n: int = parameter("how often a reply is drawn again at most", whole(0), default=2)
+    n: int = parameter(
+        "how often a reply is drawn again at most; 0 changes nothing", whole(0), default=2
+    )
     rules: PromptRules | None = field(default=None, repr=False)  # of the prompt; None until known
 
     @property

@@ -118,6 +118,17 @@ def _refusal(
             difference = IdentityDifference("dtype", stored_dtype, new_dtype)
     if difference.name.endswith("fingerprint"):
         return _changed(folder, manifest, difference)
+    if difference.name == "logs":  # their fingerprint includes the files of --loaded
+        stored_files = manifest.get("loaded") or ()
+        new_files = about.get("loaded") or ()
+        if list(stored_files) != list(new_files):
+            return AnotherRun(
+                f"{folder} holds the scores of the logs with {_loaded_text(stored_files)}, and this"
+                f" command has {_loaded_text(new_files)}; {cure}.",
+                option="loaded",
+                value=list(new_files),
+                allowed=list(stored_files),
+            )
     if difference.name in ("logs", "rules"):
         return AnotherRun(
             f"{folder} holds the scores of other {difference.name}; {cure}.",
@@ -134,6 +145,11 @@ def _refusal(
         value=None if difference.new is ABSENT else difference.new,
         allowed=None if difference.stored is ABSENT else difference.stored,
     )
+
+
+def _loaded_text(files: Sequence[str]) -> str:
+    """'--loaded AGENTS.md', or that it was not given."""
+    return " ".join(option("loaded", file) for file in files) or f"no {option('loaded')}"
 
 
 def _changed(

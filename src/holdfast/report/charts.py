@@ -119,6 +119,11 @@ class Chart:
         later = self.curves[self.curves.index(curve) + 1 :]
         return 2.1 + 2.4 * sum(self._covers(later_curve, curve) for later_curve in later)
 
+    @property
+    def has_covered_curve(self) -> bool:
+        """Whether a curve is drawn wider, as a later one covers part of it."""
+        return any(self.width_of(curve) > self.width_of(self.curves[-1]) for curve in self.curves)
+
     def _covers(self, later_curve: Curve, curve: Curve) -> bool:
         """Whether another curve lies on a curve for two rounds in a row, or in its only round."""
         other_heights = {number: self.y(mean) for number, mean, _ in later_curve.measured}

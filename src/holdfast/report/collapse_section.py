@@ -79,8 +79,10 @@ def collapse_lines(results: DriftResults) -> list[str]:
         )
     elif broken_series == [all_series[0]] and outcome.counts_after_breakdown:
         lines.append("The conversations that did not collapse show the same.")
-    else:
+    elif any(counts.collapsed_from_round for counts in notable.values()):
         lines.append("Scores of broken-down conversations tell you little about the prompt.")
+    else:
+        lines.append("Scores in rounds with such turns tell you little about the prompt.")
     return lines
 
 

@@ -140,8 +140,8 @@ def _causes(comparison: RunComparison, method_comparison: MethodComparison) -> s
     if not causes:
         return "Model, prompts and settings are the same, so only chance or rounding can differ."
     if len(causes) == 1:
-        return f"One thing differs between the two: {causes[0]}."
+        return f"One thing that can change scores differs between the two: {causes[0]}."
     return (
-        f"{len(causes)} things differ between the two ({', '.join(causes)}), so a difference of"
-        " scores cannot be put down to one of them."
+        f"{len(causes)} things that can change scores differ between the two"
+        f" ({', '.join(causes)}), so a difference cannot be put down to one of them."
     )

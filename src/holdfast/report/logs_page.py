@@ -27,7 +27,7 @@ from holdfast.report.logs_table import (
     verdict_cell,
     verdict_head,
 )
-from holdfast.report.logs_words import rule_id, rule_words
+from holdfast.report.logs_words import rule_id, rule_title, rule_words
 from holdfast.report.page import render_study
 from holdfast.report.wording import plain, signed
 
@@ -104,7 +104,6 @@ def logs_page(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float
         visible_rows: the rules or categories of the figures, which also come first in the overview.
         bar: the mean that every rule must reach; None without a bar.
     """
-    formats = ", ".join(f"{count} in {name}" for name, count in run.manifest.formats.items())
     causes = count_causes(run)
     content = {
         "broken": [
@@ -119,12 +118,22 @@ def logs_page(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float
     }
     return render_study(
         "logs",
-        headline(run, rows),
+        headline(run, rows, rule_title),
         content,
         runs={run.folder.name: run},
-        facts=(count_of(len(run.records), "dialog"), formats),
+        facts=(_dialogs_by_format(run),),
         lines=lines_below_headline(run, rows, bar),
     )
+
+
+def _dialogs_by_format(run: Run) -> str:
+    """'3 dialogs in codex', or '5 dialogs: 3 in codex, 2 in claude-code'."""
+    dialogs = count_of(len(run.records), "dialog")
+    formats = run.manifest.formats
+    if len(formats) == 1 and sum(formats.values()) == len(run.records):
+        return f"{dialogs} in {next(iter(formats))}"
+    counts = ", ".join(f"{count} in {name}" for name, count in formats.items())
+    return f"{dialogs}: {counts}" if counts else dialogs
 
 
 def _overview(run: Run, rules: LoggedRules, bar: float | None) -> RulesTable | None:

@@ -9,7 +9,7 @@ For example:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.analysis.rule_context import count_causes
 from holdfast.analysis.rule_scores import label_of
@@ -23,6 +23,7 @@ from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.logs_words import CAUSE_WORDS, rule_name, said_to_be_loaded
 
 LoggedRules = Sequence[LoggedRule]
+RuleNaming = Callable[[Run, str], str]
 
 
 def have_verdicts(rows: LoggedRules) -> bool:
@@ -30,8 +31,12 @@ def have_verdicts(rows: LoggedRules) -> bool:
     return any(row.verdict for row in rows)
 
 
-def headline(run: Run, rows: LoggedRules) -> str:
-    """The first line: on the rule that fell most since earlier logs, or else is kept least."""
+def headline(run: Run, rows: LoggedRules, name_of: RuleNaming = rule_name) -> str:
+    """The first line: on the rule that fell most since earlier logs, or else is kept least.
+
+    Args:
+        name_of: names a rule in it.
+    """
     dialogs = count_of(len(run.records), "dialog")
     judged_rows = [row for row in rows if row.is_judged]
     if not judged_rows and unjudged_rules(run):
@@ -41,10 +46,11 @@ def headline(run: Run, rows: LoggedRules) -> str:
     tested_rows = [row for row in judged_rows if not row.for_probes]
     if not tested_rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
-    return _largest_fall_sentence(run, tested_rows) or _worst_rule_sentence(run, tested_rows)
+    largest_fall = _largest_fall_sentence(run, tested_rows, name_of)
+    return largest_fall or _worst_rule_sentence(run, tested_rows, name_of)
 
 
-def _largest_fall_sentence(run: Run, rows: LoggedRules) -> str | None:
+def _largest_fall_sentence(run: Run, rows: LoggedRules, name_of: RuleNaming) -> str | None:
     """The rule that fell most since the earlier logs; None if none certainly fell."""
     comparisons = [(row.rule, row.against) for row in rows if row.against is not None]
     falls = [(rule, earlier.difference) for rule, earlier in comparisons if earlier.certain < 0]
@@ -55,21 +61,21 @@ def _largest_fall_sentence(run: Run, rows: LoggedRules) -> str | None:
         f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)
     )
     return (
-        f"{rule_name(run, rule)} is kept less than in the earlier logs: by {mean} points (95%"
+        f"{name_of(run, rule)} is kept less than in the earlier logs: by {mean} points (95%"
         f" interval {low} to {high})."
     )
 
 
-def _worst_rule_sentence(run: Run, rows: LoggedRules) -> str:
+def _worst_rule_sentence(run: Run, rows: LoggedRules, name_of: RuleNaming) -> str:
     """The rule that is kept least, and how often and how early it is broken."""
     if all(row.adherence.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
     worst = worst_first(rows)[0]
     applied = count_of(worst.applied, "turn")
     if not worst.broken and worst.adherence.mean == 1:
-        name = rule_name(run, worst.rule)
+        name = name_of(run, worst.rule)
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
-    subject = _worst_rule_subject(run, worst, rows)
+    subject = _worst_rule_subject(name_of(run, worst.rule), worst, rows)
     if not worst.broken:
         return f"{subject} never broken, but kept only in part: {_share_text(worst.adherence)}."
     cause = _commonest_cause_clause(run, worst)
@@ -84,17 +90,16 @@ def _worst_rule_sentence(run: Run, rows: LoggedRules) -> str:
     return f"{subject} broken in {share} it applies to, {earliest}{ending}"
 
 
-def _worst_rule_subject(run: Run, worst: LoggedRule, rows: LoggedRules) -> str:
+def _worst_rule_subject(name: str, worst: LoggedRule, rows: LoggedRules) -> str:
     """'Of 3 rules, “Greet.” (shop/greet) is kept least: it is', for the start of a sentence."""
-    name = rule_name(run, worst.rule)
     num_tied = sum(row.adherence.mean == worst.adherence.mean for row in rows)
     if len(rows) == 1:
         return f"The rule {name} is"
     if num_tied == len(rows):
         all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
-        return f"{all_rules} are kept equally often: {name} is"
+        return f"{all_rules} are kept equally often; one of them, {name}, is"
     if num_tied > 1:
-        return f"Of {len(rows)} rules, {num_tied} are kept least: {name} is"
+        return f"Of {len(rows)} rules, {num_tied} are kept least; one of them, {name}, is"
     return f"Of {len(rows)} rules, {name} is kept least: it is"
 
 

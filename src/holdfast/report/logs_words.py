@@ -90,6 +90,12 @@ def rule_name(run: Run, rule: str) -> str:
     return rule if words == rule else f"“{words}” ({rule})"
 
 
+def rule_title(run: Run, rule: str) -> str:
+    """'“Never force-push.”', cut short for a title; the id if there are no words."""
+    words = rule_words(run, rule, IN_A_TABLE)
+    return rule if words == rule else f"“{words}”"
+
+
 def rule_id(run: Run, rule: str) -> str:
     """The id to print beside `rule_words`; "" if these are the id already."""
     return "" if rule_words(run, rule) == rule else rule

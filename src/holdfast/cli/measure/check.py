@@ -40,6 +40,7 @@ from holdfast.cli.shared.user_messages import (
 )
 from holdfast.drift import Settings, Suite
 from holdfast.drift.benchmark import check_before_loading
+from holdfast.drift.method_checks import check_with_rules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.user_scripts import UserTurns
 from holdfast.files import short_path
@@ -134,13 +135,7 @@ def _plan_of(arguments: CheckArguments) -> _Plan:
     # `check_settings` replaces the number of conversations
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
-    endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
-    warn_of_small_model(arguments.model, arguments.suite)
-    model_name = model_of(arguments, None if endpoint is None else endpoint.name)
-    kind = "smoke" if arguments.smoke else "check"
-    out = arguments.out or run_folder(kind, model_name, arguments.suite, seed=arguments.seed)
-    page_path(arguments, out)  # refused before anything runs
     user_turns = load_user_turns(arguments, suite)
     if user_turns is None:
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
@@ -152,6 +147,14 @@ def _plan_of(arguments: CheckArguments) -> _Plan:
             most = max(map(len, earlier.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     settings = check_settings(suite, settings, terms)
+    check_with_rules(method, suite.cases, settings)
+    # the folder is named after the model that an endpoint reports
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
+    warn_of_small_model(arguments.model, arguments.suite)
+    model_name = model_of(arguments, None if endpoint is None else endpoint.name)
+    kind = "smoke" if arguments.smoke else "check"
+    out = arguments.out or run_folder(kind, model_name, arguments.suite, seed=arguments.seed)
+    page_path(arguments, out)  # refused before anything runs
     cast = drift.Cast(user_turns=user_turns)
     check_before_loading(suite, out, settings, [method], cast, command_line())
     return _Plan(endpoint, suite, settings, terms, method, user_turns, earlier, out)

@@ -34,6 +34,7 @@ from holdfast.cli.shared.user_messages import (
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
+from holdfast.drift.method_checks import check_with_rules
 from holdfast.drift.recorded_dialogs import RecordedDialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
@@ -146,25 +147,27 @@ def _plan_of(arguments: DriftArguments) -> _Plan:
     shard = _shard_of(arguments)
     settings = drift_settings(arguments)
     steerings = [methods.parse(spec) for spec in arguments.method or ["none"]]
-    # connected first, as the folder is named after the model that an endpoint reports
-    endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
     if arguments.families is not None:
         suite = half_of(suite, arguments.families)
-    warn_of_small_model(arguments.model, arguments.suite)
-    name = model_of(arguments, None if endpoint is None else endpoint.name)
-    out = arguments.out or run_folder(
-        "drift", name, arguments.suite, seed=arguments.seed, shard=arguments.shard or ""
-    )
-    page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
     user_turns = load_user_turns(arguments, suite)
     dialogs = load_dialogs(arguments, arguments.dialogs, suite, settings)
     if not (dialogs or user_turns):
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
+    for steering in steerings:
+        check_with_rules(steering, suite.cases, settings)
+    # the folder is named after the model that an endpoint reports
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
+    warn_of_small_model(arguments.model, arguments.suite)
+    name = model_of(arguments, None if endpoint is None else endpoint.name)
+    out = arguments.out or run_folder(
+        "drift", name, arguments.suite, seed=arguments.seed, shard=arguments.shard or ""
+    )
+    page = page_path(arguments, out)
     cast = drift.Cast(dialogs=dialogs, user_turns=user_turns)
     check_before_loading(suite, out, settings, steerings, cast, command_line())
     return _Plan(endpoint, suite, settings, steerings, shard, out, page, dialogs, user_turns)

@@ -15,7 +15,7 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli.measure.drift import DriftArguments, drift_settings
 from holdfast.cli.measure.pilot import MIN_CONVERSATIONS, Pilot, RunPlan, time_replies
-from holdfast.cli.measure.prompt_suite import FirstSuite, draft_rules, write_suite
+from holdfast.cli.measure.prompt_suite import FirstSuite, draft_rules, print_draft, write_suite
 from holdfast.cli.measure.time_box import OVERTIME
 from holdfast.cli.measure.timed_run import TimedRun
 from holdfast.cli.shared import options
@@ -72,7 +72,7 @@ def run(arguments: TryArguments) -> None:
     _check_numbers(arguments)
     began = time.monotonic()
     drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
-    # connected before the suite is written, so that a wrong address leaves no file
+    # connected before the rules are shown, as a wrong address makes them pointless
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     first_suite = _suite_of(arguments, drafted)
     timed_run = _timed_run(arguments, first_suite, endpoint, began)
@@ -96,8 +96,9 @@ def _check_numbers(arguments: TryArguments) -> None:
 
 
 def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuite:
-    """Writes the drafted suite; without one, chooses the suite that suits the model."""
+    """Shows and writes the drafted suite; without one, chooses the suite that suits the model."""
     if drafted is not None:
+        print_draft(drafted)
         return write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
     name = "starter" if arguments.model == "default" else DEMO
     return FirstSuite(name, name)

@@ -5,7 +5,7 @@ It prints the rules, the other lines and where the suite is:
     bot.txt: 4 rules drafted.
       rule at-most-40-words: Answer in at most 40 words.
       [...]
-    Not measured, as no measure can check these lines:
+    Not measured, as no measure was found for these lines:
       line 5: Never mention fines.
         needs a judge
     Suite: runs/try-bot.yaml, to edit.
@@ -29,21 +29,17 @@ _MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
 
 
 def draft_rules(prompt: Path) -> DraftedFile:
-    """Drafts the rules of a prompt, and prints them.
+    """Drafts the rules of a prompt that a conversation can test; keeps its other lines, too.
 
     Raises:
-        UsageError: no rule could be drafted.
+        UsageError: no rule could be drafted; then the lines are printed.
     """
-    drafted = draft_prompt(prompt)
-    print_draft(drafted)
-    require_rules(drafted)
-    return drafted
-
-
-def draft_prompt(prompt: Path) -> DraftedFile:
-    """Drafts the rules of a prompt that a conversation can test; keeps its other lines, too."""
     note_if_long(prompt)
-    return probed(draft_lines(prompt))
+    drafted = probed(draft_lines(prompt))
+    if not drafted.rules:
+        print_draft(drafted)
+        raise _no_rule(drafted)
+    return drafted
 
 
 def print_draft(drafted: DraftedFile) -> None:
@@ -55,17 +51,15 @@ def print_draft(drafted: DraftedFile) -> None:
         )
     others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
     if others:
-        print("Not measured, as no measure can check these lines:")
+        print("Not measured, as no measure was found for these lines:")
     for statement, undrafted in others:
         print(f"  line {statement.line}: {cut(sentence_of(statement), _MAX_LINE_LENGTH)}")
         print(f"    {undrafted.reason}")
 
 
-def require_rules(drafted: DraftedFile) -> None:
-    """Refuses a prompt without rules, as a run would have nothing to measure."""
-    if drafted.rules:
-        return
-    raise UsageError(
+def _no_rule(drafted: DraftedFile) -> UsageError:
+    """The error for a prompt without rules, under which a run would have nothing to measure."""
+    return UsageError(
         f"No line of {drafted.path} is a rule that a measure can check; write one like “Always"
         " reply in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every"
         ' reply with "Ciao!"”, or put the rules and their questions into a suite, as `holdfast'

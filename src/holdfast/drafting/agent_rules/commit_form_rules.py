@@ -104,6 +104,13 @@ _NO_LAST_MARK = one_of(
     " with a",
     *("no(?: trailing)?", "omit (?:the )?trailing", "without(?: a)? trailing"),
 )
+_STARTS_WITH_TICKET = (
+    rf"(?:(?:all |every |each |your )*{MESSAGES}(?: titles?| subjects?)*"
+    r" (?:must |should |have to |always )*(?:(?:start|begin)s?|(?:be |are |is )?prefixed) with"
+    rf"|{ADVERBS}(?:prefix|start|begin) (?:all |every |each |your |the )*{MESSAGES} with)"
+    r" (?:the |an? |its |your )?(?:(?:Jira|Linear|ticket|issue) )+"
+    r"(?:number|key|id|reference|prefix)?(?:,? (?:such as|e\.g\.,?|like|for example,?))?"
+)
 # the wordings that ask for a look, and the pattern of the messages that have it
 _LOOKS: tuple[tuple[Forms, str], ...] = (
     (
@@ -180,11 +187,16 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
     (
         form(
             "Commit messages must start with the Jira key, such as `ABC-123`",
-            rf"(?:all |every )?{MESSAGES} (?:must |should )?(?:start|begin)s? with (?:the |an? )?"
-            r"(?:(?:Jira|ticket|issue) )+(?:number|key|id)?(?:,? (?:such as|e\.g\.,?|like))?"
-            r" ?\(?`[A-Z]{2,}-\w+`\)?",
+            rf"{_STARTS_WITH_TICKET} ?\(?`\[?[A-Z]{{2,}}-\w+\]?`\)?",
         ),
         r"\A\W?[A-Z][A-Z0-9]+-\d",
+    ),
+    (
+        form(
+            "Commit messages must start with the Jira key, such as `ABC-123:`",
+            rf"{_STARTS_WITH_TICKET} ?\(?`\[?[A-Z]{{2,}}-\w+\]?:`\)?",
+        ),
+        r"\A\W?[A-Z][A-Z0-9]+-\d+\]?:",
     ),
     (
         form(

@@ -3,6 +3,7 @@
     Never reply in French.           -> never(language(code="fr"))
     Never begin a reply with "Sure". -> never(starts_with(word="Sure"))
     Do not answer in JSON.           -> never(ifeval_detectable_format_json_format)
+    Never reveal the code WINTER24.  -> never_contains(words=["WINTER24"])
 
 The measure `never` inverts another measure. A clause is read here only if it has a negation, and if
 its subject is the bot: "some guests never reply in French" forbids nothing.
@@ -63,7 +64,12 @@ _END_OF_ALL = (
 
 def reply_prohibitions(clause: BotClause) -> list[Draft]:
     """Reads 'never reply in French', 'never begin with "Sure"', "never end with a question"."""
-    return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
+    return [
+        *_read_languages(clause.text),
+        *_read_edges(clause),
+        *_read_formats(clause.text),
+        *_read_secret_codes(clause.text),
+    ]
 
 
 def _first_prohibition(ways: Forms, text: str) -> re.Match[str] | None:
@@ -212,3 +218,30 @@ def _read_formats(text: str) -> list[Draft]:
     match = _first_prohibition(_NOT_AS, text)
     names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
     return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
+
+
+# --- Codes
+
+_NAME_OF_CODE = any_words(
+    *"the our your its this that secret internal discount promo promotion coupon voucher".split(),
+    *"access gift staff admin project pass codes? codewords? codenames? keys? pins?".split(),
+    *"passwords? numbers?".split(),
+)
+_NOT_THE_CODE = form(
+    "Never reveal the discount code WINTER24",
+    rf"{_NEVER} (?:reveal|mention|say|share|disclose|write|output|print|repeat|give(?: out| away)?"
+    rf"|tell (?:anyone|anybody|users?|customers?))(?:ing)? {_NAME_OF_CODE}"
+    r"(?P<code>[\w-]{4,40})"
+    r"(?: to (?:the |any |your )?(?:anyone|anybody|users?|customers?|guests?))?"
+    rf"{_END_OF_ALL}",
+)
+# letters and digits of which no other text is made, so that it has no paraphrase
+_CODE = re.compile(r"(?=.*\d)(?=.*[A-Z])[A-Z\d][A-Z\d_-]+")
+
+
+def _read_secret_codes(text: str) -> list[Draft]:
+    """Reads "never reveal the discount code WINTER24"."""
+    match = _first_prohibition(_NOT_THE_CODE, text)
+    if match is None or not _CODE.fullmatch(match["code"]):
+        return []
+    return [Draft("secret", "prohibition", measure("never_contains", words=[match["code"]]))]

@@ -13,7 +13,14 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from holdfast.drafting.drafts import A_PREFERENCE, NEEDS_A_JUDGE, ON_OCCASION, Draft, Undrafted
+from holdfast.drafting.drafts import (
+    A_PREFERENCE,
+    NEEDS_A_JUDGE,
+    ON_OCCASION,
+    Draft,
+    Undrafted,
+    measure,
+)
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import ADVERBS, NEVER, any_words, one_of, word_pattern
 from holdfast.drafting.reply_rules.address_rules import address_rules
@@ -211,7 +218,14 @@ def agent_reply_rule(clause: Clause) -> list[Draft]:
     clauses = list(clauses_of_bot(replace(statement, label="", text=text)))
     if len(clauses) != 1 or clauses[0].limits or clauses[0].is_soft:
         return []
-    return _rules_of(clauses[0])
+    return [_without_code(rule) for rule in _rules_of(clauses[0])]
+
+
+def _without_code(rule: Draft) -> Draft:
+    """A rule in which the code that a coding agent shows does not count as words."""
+    if rule.measure.name != "at_most_words":
+        return rule
+    return replace(rule, measure=measure("at_most_words", **rule.measure.arguments, prose=True))
 
 
 # --- Negations

@@ -72,6 +72,7 @@ def first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
 
 _SCRIPTS = ("command", "cmd", "script")  # fields, not normalised
 _WORKING_FOLDERS = ("workdir", "workingdirectory", "workingdir", "cwd", "dirpath", "directory")
+_SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da)?sh")
 _POWERSHELL = re.compile("powershell|pwsh", re.IGNORECASE)
 # tools that type text into a shell that is open, the fields of the text, and keys in it
 _TYPES = re.compile(
@@ -95,6 +96,18 @@ def script_of(call: ToolCall) -> str:
         if isinstance(value, str):
             return _script_of_command(value, call)
     return _typed_text(call) if is_typed(call) else ""
+
+
+def script_as_written(call: ToolCall) -> str:
+    """Returns the script that a call runs, for people: that of `bash -lc` without its quotation.
+
+    shell(command=["bash", "-lc", "git commit -m 'a b'"]) -> "git commit -m 'a b'"
+    """
+    for name in _SCRIPTS:
+        match _words_in(call.arguments.get(name)):
+            case [shell, "-c" | "-lc", script] if _SHELL.fullmatch(shell):
+                return script
+    return script_of(call)
 
 
 def _words_in(value: object) -> list[str] | None:

@@ -59,7 +59,7 @@ export function massChart(figure) {
         + (top - Math.log10(Math.max(value, 10 ** bottom))) / (top - bottom) * high };
     plot.replaceChildren(
       ...axes(scale),
-      draw("path", { class: "uniform", d: pathOf(scale, uniform) }),
+      draw("path", { class: "uniform", d: dashedPathOf(scale, uniform) }),
       ...masses.flatMap((line) => curve(scale, line)),
       ...labels(scale, masses, uniform));
     svg.setAttribute("aria-label", inWords(masses));
@@ -94,6 +94,14 @@ function pathOf({ x, y }, values, spans = []) {
     const pen = joined ? "L" : "M";
     return `${pen}${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`;
   }).join("");
+}
+
+/** As `pathOf`, with a short line in place of a single point, which would not be seen. */
+function dashedPathOf(scale, values) {
+  const known = values.flatMap((value, index) => (Number.isFinite(value) ? [index] : []));
+  if (known.length !== 1) return pathOf(scale, values);
+  const [index] = known;
+  return `M${(scale.x(index + 1) - 5.5).toFixed(1)} ${scale.y(values[index]).toFixed(1)}h11`;
 }
 
 function curve(scale, { key, values, spans }) {
