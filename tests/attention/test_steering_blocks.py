@@ -1,4 +1,4 @@
-"""`holdfast.steering` around models of transformers: its passes, refusals, and the model afterwards."""
+"""`holdfast.steering` around models of transformers: passes, refusals, and the model afterwards."""
 
 import pytest
 import torch
