@@ -24,11 +24,14 @@ from holdfast import drift
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import paired_difference
 from holdfast.models.checkpoint import DEFAULT_FOLDER
+from holdfast.models.local import LocalModel
 
-MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}  # options of train.py
+# options of train.py, by the name of the model
+MODELS = {"plain-users": (), "styled-users": ("--styled-users",)}
+KINDS = ("stability", "adoption")  # of scores
 
 
-def train_further(folder: Path, options: tuple[str, ...], steps: int, corpus: Path):
+def train_further(folder: Path, options: tuple[str, ...], steps: int, corpus: Path) -> LocalModel:
     """The default model, trained further; reuses a model that an earlier call trained."""
     if not (folder / "finished").exists():
         command = [
@@ -36,7 +39,7 @@ def train_further(folder: Path, options: tuple[str, ...], steps: int, corpus: Pa
             *("--first", 1, "--steps", steps, "--self-dialogue", corpus, "--out", folder),
             *options,
         ]
-        subprocess.run([str(part) for part in command], check=True)
+        subprocess.run(list(map(str, command)), check=True)
         (folder / "finished").touch()
     return holdfast.load(str(folder))
 
@@ -70,9 +73,9 @@ def main() -> None:
         folder = arguments.runs / f"model-{name}"
         model = train_further(folder, options, arguments.steps, arguments.self_dialogue)
         fingerprints[name] = model.fingerprint
-        series = read_series(drift.run(model, suite, arguments.runs / name, settings))[0]
+        (series,) = read_series(drift.run(model, suite, arguments.runs / name, settings))
         result["models"][name] = summary(series)
-        scores = {kind: series.values(kind) for kind in ("stability", "adoption")}
+        scores = {kind: series.values(kind) for kind in KINDS}
         changes.append({kind: values[:, -1] - values[:, 0] for kind, values in scores.items()})
     plain, styled = changes
     result["measured_on"] = measured_on(holdfast.load(), fingerprints)

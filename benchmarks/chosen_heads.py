@@ -1,7 +1,5 @@
-"""Measures whether stability has to cost capability.
-
-Compares split-softmax on a few chosen heads with every other fix at equal capability, on the
-default model.
+"""Measures whether stability has to cost capability: compares split-softmax on a few chosen heads
+with every other fix at equal capability, on the default model.
 
 Heads are chosen on one half of the suite's prompts, with seeds different from the scoring ones, by
 two criteria: the drop of their mass over self-chats, and the change of the probe's score when
@@ -20,7 +18,7 @@ import argparse
 import dataclasses
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -94,9 +92,8 @@ def probe_scores(
     ]
     scores = np.full((len(fixes), len(records)), np.nan)
     for index, fix in enumerate(fixes):
-        replies = model.generate_batch(
-            [probe_request(record, probe, fix) for record, probe in probes]
-        )
+        requests = [probe_request(record, probe, fix) for record, probe in probes]
+        replies = model.generate_batch(requests)
         scores_by_conversation: dict[int, list[float]] = defaultdict(list)
         for (record, _), reply in zip(probes, replies, strict=True):
             score = measures[record.agent.id].score(reply.text).value
@@ -140,17 +137,18 @@ def choose_heads(
     }
 
 
+def heads_spec(heads: Iterable[tuple[int, int]]) -> str:
+    """Heads as a spec string has them: "1.5/2.3"."""
+    return "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
+
+
 def sweeps_of(chosen: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, str]:
     """The sweeps to compare, by name; `chosen` has the heads of each criterion."""
-    specs = {
-        name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
-        for name, heads in chosen.items()
-    }
     return {
         "all heads": "split-softmax:exponent=0.7,0.5,0.3",
         **{
-            f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}"
-            for name, heads in specs.items()
+            f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads_spec(heads)}"
+            for name, heads in chosen.items()
         },
         "repetition": "repetition:probability=0.5,1",
         "guidance": "guidance:scale=1.5,2",
@@ -189,6 +187,12 @@ def setting_rows(calibration: Calibration, scores_after_fixed: np.ndarray) -> li
     return rows
 
 
+def unfixed_conversations(records: Iterable[Conversation]) -> list[Conversation]:
+    """The conversations of the unmodified model, in order."""
+    unfixed = [record for record in records if record.method == NO_FIX]
+    return sorted(unfixed, key=lambda record: record.conversation)
+
+
 def draw_figures(calibration: Calibration, names: Sequence[str], folder: Path) -> None:
     """Draws the calibration's figures, whose legends have our names of the sweeps."""
     parameters = [parameter for _, parameter in calibration.names]
@@ -224,13 +228,10 @@ def main() -> None:
     plan = CalibrationPlan(draws=arguments.draws, seed=SCORING_SEED, sweeps=list(sweeps.values()))
     questions = load_capability("knowledge", arguments.questions, SCORING_SEED)
     stability = calibrate(model, prompts, questions, folder, plan).stability
-    unfixed = sorted(
-        (record for record in stability.records if record.method == NO_FIX),
-        key=lambda record: record.conversation,
-    )
+    histories = unfixed_conversations(stability.records)
     calibration = read_calibration(folder)
     fixes = [methods.parse(candidate.method) for candidate in calibration.candidates]
-    scores_after_fixed = probe_scores(model, prompts, unfixed, fixes, (LATE,))
+    scores_after_fixed = probe_scores(model, prompts, histories, fixes, (LATE,))
     rows = setting_rows(calibration, scores_after_fixed)
     draw_figures(calibration, list(sweeps), arguments.out.with_suffix(""))
     answers = {str(budget): answer(calibration, pick(calibration, budget)) for budget in (0, 2, 5)}
@@ -239,7 +240,7 @@ def main() -> None:
         "measured_on": measured_on(model),
         "exponent": EXPONENT,
         **choice,
-        "conversations": len(unfixed),
+        "conversations": len(histories),
         "questions": arguments.questions,
         "settings": rows,
         "answers": answers,

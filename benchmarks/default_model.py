@@ -1,7 +1,7 @@
 """Measures the default model: drift on held-out instructions, without and with one fix.
 
-The control is a user model without a system prompt. It runs `holdfast drift` through Python (the
-runs stay in --runs and can be resumed and reported) on two seeds, and writes one summary.
+The control is a user model without a system prompt. The conversations are those of `holdfast drift`
+on two seeds; the runs stay in --runs, where they can be resumed and reported.
 
     python benchmarks/default_model.py --runs runs/default-model --out
     benchmarks/results/default_model.json
@@ -56,30 +56,40 @@ def first_round(values: np.ndarray) -> dict:
 
 
 def summary(series: Series) -> dict:
-    """Per-round estimates and paired changes of one series."""
-    result = {"conversations": len(series.records)}
+    """Per-round estimates and paired changes of one series, and what it took to run."""
+    result: dict = {"conversations": len(series.records)}
     for kind in (*SCORED, "mass"):
         values = series.values(kind)
         if not np.isnan(values).all():
             result[kind] = [rounded(estimate) for estimate in estimate_columns(values, SCORES)]
             result[f"{kind}_change"] = rounded(change(values))
-    unseen = np.array([record.agent.id.endswith("-new") for record in series.records])
-    for name, members in (("phrase_seen", ~unseen), ("phrase_unseen", unseen)):
-        if members.sum() > 1:
-            result[f"round_1_{name}"] = first_round(series.stability[members])
-    categories = np.array([record.agent.category for record in series.records])
-    for category in sorted(set(categories.tolist())):
-        members = categories == category
-        if members.sum() > 1:
-            result.setdefault("categories", {})[category] = {
-                "first": first_round(series.stability[members]),
-                "change": rounded(change(series.stability[members])),
-            }
+    result |= stability_by_phrase(series) | stability_by_category(series)
     forwarded = sum(record.tokens.forwarded for record in series.records)
     least = sum(record.tokens.least for record in series.records)
     result["forwarded_over_least"] = round(forwarded / least, 4)
     result["seconds"] = round(sum(record.seconds for record in series.records), 1)
     return result
+
+
+def stability_by_phrase(series: Series) -> dict[str, dict]:
+    """Stability in round 1 of prompts whose phrase the model saw in training, and of the others."""
+    unseen = np.array([record.agent.id.endswith("-new") for record in series.records])
+    return {
+        f"round_1_{name}": first_round(series.stability[members])
+        for name, members in (("phrase_seen", ~unseen), ("phrase_unseen", unseen))
+        if members.sum() > 1
+    }
+
+
+def stability_by_category(series: Series) -> dict[str, dict]:
+    """Stability in round 1, and its change, by the category of the prompt."""
+    categories = np.array([record.agent.category for record in series.records])
+    rows = {}
+    for category in sorted(set(categories.tolist())):
+        scores = series.stability[categories == category]
+        if len(scores) > 1:
+            rows[category] = {"first": first_round(scores), "change": rounded(change(scores))}
+    return {"categories": rows} if rows else {}
 
 
 def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
@@ -88,12 +98,14 @@ def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
     The reason why a probe's reply ended is not recorded, and encoding its text may take fewer
     tokens than were drawn: from nine tenths of the limit on, it counts as having reached it.
     """
-    replies = [
-        {"conversation": record.conversation, "round": part.round, "text": text}
-        for record in records
-        for part in (*record.turns[1:], *record.probes)
-        if (text := part.text if isinstance(part, Turn) else part.reply)
-    ]
+    replies = []
+    for record in records:
+        for turn_or_probe in (*record.turns[1:], *record.probes):
+            is_turn = isinstance(turn_or_probe, Turn)
+            text = turn_or_probe.text if is_turn else turn_or_probe.reply
+            if text:
+                place = {"conversation": record.conversation, "round": turn_or_probe.round}
+                replies.append({**place, "text": text})
     ids = tokenizer([reply["text"] for reply in replies], add_special_tokens=False)["input_ids"]
     for reply, tokens in zip(replies, ids, strict=True):
         reply["tokens"] = len(tokens)
@@ -147,6 +159,25 @@ def late_gains(plain: Series, fixed: Series) -> dict[str, dict]:
     }
 
 
+def seed_row(series: SeedSeries, tokenizer, limit: int) -> dict:
+    """The part of the record about one seed, whose replies have at most `limit` tokens."""
+    return {
+        "none": summary(series.plain),
+        FIX: summary(series.fixed),
+        "control": summary(series.control),
+        "fix_minus_none_late_rounds": late_gains(series.plain, series.fixed),
+        "lengths": lengths(series.plain.records, tokenizer, limit),
+    }
+
+
+def changes_of_all(series_by_seed: Sequence[Series]) -> dict[str, dict]:
+    """The change of each kind of score over the conversations of all seeds."""
+    return {
+        kind: rounded(change(np.concatenate([series.values(kind) for series in series_by_seed])))
+        for kind in SCORED
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, default=Path("runs/default-model"))
@@ -168,24 +199,15 @@ def main() -> None:
         "sampling": dataclasses.asdict(holdfast.Sampling()),
         "seeds": {},
     }
-    plain_runs = []
+    plain_series = []
     for seed in arguments.seeds:
         settings = drift.Settings(conversations=arguments.conversations, seed=seed)
         running = drift.Running(arguments.threads)
-        plain, fixed, control = run_seed(model, suite, settings, arguments.runs, running)
-        row = {
-            "none": summary(plain),
-            FIX: summary(fixed),
-            "control": summary(control),
-            "fix_minus_none_late_rounds": late_gains(plain, fixed),
-            "lengths": lengths(plain.records, model.tokenizer, settings.sampling.max_new_tokens),
-        }
+        series = run_seed(model, suite, settings, arguments.runs, running)
+        plain_series.append(series.plain)
+        row = seed_row(series, model.tokenizer, settings.sampling.max_new_tokens)
         result["seeds"][seed] = row
-        plain_runs.append(plain)
-        result["all_seeds"] = {
-            kind: rounded(change(np.concatenate([run.values(kind) for run in plain_runs])))
-            for kind in SCORED
-        }
+        result["all_seeds"] = changes_of_all(plain_series)
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(result, arguments.out)
         for name in ("none", FIX, "control"):

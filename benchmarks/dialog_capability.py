@@ -1,7 +1,5 @@
-"""Capabilities that are measured in the middle of a dialog, apart from following the prompt.
-
-Facts of CounterFact, questions about what the user said before, and the log-probability of ordinary
-text.
+"""Capabilities other than following the prompt, measured in the middle of a dialog: facts of
+CounterFact, questions about what the user said before, and the log-probability of ordinary text.
 """
 
 from __future__ import annotations
@@ -47,15 +45,16 @@ def facts(file: Path, count: int, seed: int) -> Capability:
     rng.shuffle(rows)
     items = []
     for row in rows:
-        others = sorted(objects[row["relation"]] - {row["true_target"]})
+        right = row["true_target"]
+        others = sorted(objects[row["relation"]] - {right})
         if len(others) < CHOICES - 1:
             continue
-        choices = [*rng.sample(others, CHOICES - 1), row["true_target"]]
+        choices = [*rng.sample(others, CHOICES - 1), right]
         rng.shuffle(choices)
-        beginning = row["relation"].format(row["subject"])
+        beginning = row["relation"].format(row["subject"])  # "The capital of Peru is"
         replies = tuple(f"{beginning} {choice}." for choice in choices)
         question = f"Complete the sentence: {beginning} ..."
-        items.append(Item(question, replies, choices.index(row["true_target"])))
+        items.append(Item(question, replies, choices.index(right)))
         if len(items) == count:
             return Capability(f"{count} facts, seed {seed}", tuple(items), lettered=False)
     raise SystemExit(f"{file} has {len(items)} facts with four choices, and {count} are asked.")
@@ -162,7 +161,9 @@ def answered_correctly(session: LocalSession, questions: Sequence[RecallQuestion
     """Whether the likeliest reply to each question is the right one."""
     correct = [False] * len(questions)
     for keep in (True, False):  # chats that others fork come first
-        indices = [index for index, asked in enumerate(questions) if asked.request.keep == keep]
+        indices = [
+            index for index, question in enumerate(questions) if question.request.keep == keep
+        ]
         for start in range(0, len(indices), RECALL_BATCH):
             batch = indices[start : start + RECALL_BATCH]
             scored = session.score_batch(

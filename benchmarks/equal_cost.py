@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from chosen_heads import LATE, probe_scores
+from chosen_heads import LATE, heads_spec, probe_scores
 from default_model import rounded
 from group_intervals import interval_over_groups, resample_groups
 from recall import recall
@@ -63,8 +63,8 @@ from knowledge import ask
 RESULTS = Path(__file__).parent / "results"
 RECALL_QUESTIONS = 3  # per conversation, about what the user said
 FITTED_METHODS = ("seka", "prism", "capping", "vector")
-# Sweeps of fixes; {seka} stands for the file with SEKA's fitted projections.
-PUBLISHED = (
+# Sweeps of all fixes, for `explore`; {seka} stands for the file with SEKA's fitted projections.
+PUBLISHED_SWEEPS = (
     "split-softmax:exponent=0.7,0.5,0.3",
     "boost:factor=2,4,8",
     "spotlight:target=0.1,0.2",
@@ -78,7 +78,7 @@ PUBLISHED = (
     "capping:file={capping},strength=0.5,1",
     "vector:file={vector},factor=0.5,1",
 )
-NEW = (
+NEW_SWEEPS = (
     "hold:fraction=0.25,0.5,0.75,1",
     "repetition:probability=0.5,1+boost:factor=2",
     "repetition:probability=0.5,1+seka:file={seka},gain=1",
@@ -125,8 +125,8 @@ EXPLORE = Stage(
     conversations=72,
     questions=9,
     seeds=(11,),
-    published=PUBLISHED,
-    new=NEW,
+    published=PUBLISHED_SWEEPS,
+    new=NEW_SWEEPS,
     question_turns=(4,),
 )
 CONFIRM = Stage(
@@ -205,11 +205,11 @@ def prompts_of(stage: Stage) -> drift.Suite:
     """The part of the starter suite that a stage uses."""
     suite = drift.load_suite("starter")
     if stage.prompts is None:
-        return dataclasses.replace(suite, cases=half_of_families(suite, stage.half))
-    return dataclasses.replace(suite, cases=a_few_prompts(suite, stage.half, stage.prompts))
+        return dataclasses.replace(suite, cases=prompts_of_half_the_families(suite, stage.half))
+    return dataclasses.replace(suite, cases=one_prompt_per_family(suite, stage.half, stage.prompts))
 
 
-def half_of_families(suite: drift.Suite, half: int) -> tuple[drift.Case, ...]:
+def prompts_of_half_the_families(suite: drift.Suite, half: int) -> tuple[drift.Case, ...]:
     """All prompts of half of the families; of the second half, only the wordings that were not used
     to choose heads.
     """
@@ -220,7 +220,7 @@ def half_of_families(suite: drift.Suite, half: int) -> tuple[drift.Case, ...]:
     return tuple(case for case in cases if family_of(case.id) in families)
 
 
-def a_few_prompts(suite: drift.Suite, half: int, count: int) -> tuple[drift.Case, ...]:
+def one_prompt_per_family(suite: drift.Suite, half: int, count: int) -> tuple[drift.Case, ...]:
     """Prompts from one half of all, each from a different family."""
     families: dict[str, list[drift.Case]] = {}
     for case in suite.cases[half::2]:
@@ -237,13 +237,11 @@ def knowledge_questions(count: int, seed: int) -> Capability:
     rng = random.Random(f"equal cost {seed}")
     items: dict[str, Item] = {}
     while len(items) < count:
-        question, _, answer = ask(rng, True, test=True)
-        # the question ends in "A) Rome, B) Paris, C) Oslo, D) Bern"
-        choices = re.split(r", [B-D]\) ", question.split(" A) ")[1])
-        replies = tuple(
-            f"{choice} ({letter})" for letter, choice in zip("ABCD", choices, strict=True)
-        )
-        items.setdefault(question, Item(question, replies, choices.index(answer)))
+        question = ask(rng, with_choices=True, test=True)
+        choices = zip("ABCD", question.choices, strict=True)
+        replies = tuple(f"{choice} ({letter})" for letter, choice in choices)
+        right = question.choices.index(question.answer)
+        items.setdefault(question.text, Item(question.text, replies, right))
     return Capability(f"{count} knowledge questions, seed {seed}", tuple(items.values()))
 
 
@@ -252,10 +250,7 @@ def chosen_heads() -> dict[str, str]:
     strings by criterion.
     """
     chosen = json.loads((RESULTS / "chosen_heads.json").read_text())["chosen"]
-    return {
-        name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
-        for name, heads in chosen.items()
-    }
+    return {name: heads_spec(heads) for name, heads in chosen.items()}
 
 
 def fitted_files(model: LocalModel, folder: Path) -> dict[str, Path]:
@@ -319,26 +314,31 @@ def lead(
         groups: the group of each conversation.
     """
     settings = [calibration.none, candidate]
-    curves: list[list[int]] = []  # for each rival, the numbers of no fix and of its settings
+    curves: list[list[int]] = []  # for each rival, the indices of no fix and of its settings
     for rival in rivals:
         curves.append([0, *range(len(settings), len(settings) + len(rival))])
         settings += rival
-
-    def lead_of(gains_and_costs: np.ndarray) -> float:
-        """The lead, given the mean gains of all settings, followed by their mean costs."""
-        gain, cost = np.split(gains_and_costs, 2)
-        rival_gains = []
-        for curve in curves:
-            by_cost = sorted(curve, key=lambda index: cost[index])
-            rival_gains.append(np.interp(cost[1], cost[by_cost], gain[by_cost]))
-        return float(gain[1] - max(rival_gains))
-
     values = calibration.gains_and_costs(settings)
-    leads = np.array([lead_of(means) for means in resample_groups(values, groups)])
+    leads = np.array([lead_of_means(means, curves) for means in resample_groups(values, groups)])
     tail = (1 - level) / 2
     low, high = np.quantile(leads, [tail, 1 - tail])
-    mean = lead_of(np.nanmean(values, 0))
+    mean = lead_of_means(np.nanmean(values, 0), curves)
     return {"mean": round(mean, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
+
+
+def lead_of_means(gains_and_costs: np.ndarray, curves: Sequence[Sequence[int]]) -> float:
+    """The lead of setting 1.
+
+    Args:
+        gains_and_costs: the mean gains of all settings, followed by their mean costs.
+        curves: for each rival, the indices of its settings.
+    """
+    gain, cost = np.split(gains_and_costs, 2)
+    rival_gains = []
+    for curve in curves:
+        by_cost = sorted(curve, key=lambda index: cost[index])
+        rival_gains.append(np.interp(cost[1], cost[by_cost], gain[by_cost]))
+    return float(gain[1] - max(rival_gains))
 
 
 def supplementary_readings(
@@ -371,9 +371,7 @@ def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
 
 
 def mean_gains(records: Sequence[Conversation], field: str) -> dict[str, dict[str, float]]:
-    """The mean gain of each setting, by its spec, for each value of a field of the agent's
-    prompt.
-    """
+    """The mean gain by setting and by a field of the agent's prompt, such as its category."""
     scores = {
         (record.method, record.conversation): np.mean(
             [probe.score for probe in record.probes if probe.kind == "stability"]
@@ -430,15 +428,15 @@ def cost_and_lead(
     """The capability at a question turn of the setting with this number, and its lead there."""
     candidate = calibration.candidates[index]
     points_lost = calibration.none.capability - candidate.capability
-    part = {
+    fields = {
         f"capability_turn_{turn}": rounded(estimate(candidate.capability, None)),
         f"points_lost_turn_{turn}": interval_over_groups(points_lost, groups),
     }
     if candidate.sweep is not None:
         published = enumerate(calibration.sweeps[: len(stage.published)])
         rivals = [sweep for number, sweep in published if number != candidate.sweep]
-        part[f"lead_turn_{turn}"] = lead(calibration, candidate, rivals, stage.level, groups)
-    return part
+        fields[f"lead_turn_{turn}"] = lead(calibration, candidate, rivals, stage.level, groups)
+    return fields
 
 
 def results_of_seed(

@@ -99,6 +99,11 @@ RECORDS = (
         45,
     ),
     Record(
+        "context_modes/qwen-0.5b",
+        "benchmarks/context_modes.py --model qwen-0.5b --runs {runs} --out {out}",
+        45,
+    ),
+    Record(
         "precedent/qwen-0.5b",
         "benchmarks/precedent.py --model qwen-0.5b --dtype float32 --runs {runs} --out {out}",
         75,

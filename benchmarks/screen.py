@@ -104,10 +104,11 @@ def prompt_rows(suite: drift.Suite, run: Run) -> list[dict]:
 def kinds_of(prompts: list[dict]) -> dict[str, dict[str, int]]:
     """By kind of rule: how many there are, how many are kept, and how many of these pass."""
     counts: dict[str, Counter[str]] = {}
-    for rule in (rule for prompt in prompts for rule in prompt.get("rules", ())):
-        if rule["kind"] is not None:
-            count = counts.setdefault(rule["kind"], Counter(rules=0, kept=0, passes=0))
-            count.update(rules=1, kept=int(rule["kept"]), passes=int(rule["passes"]))
+    for prompt in prompts:
+        for rule in prompt.get("rules", ()):
+            if rule["kind"] is not None:
+                count = counts.setdefault(rule["kind"], Counter(rules=0, kept=0, passes=0))
+                count.update(rules=1, kept=int(rule["kept"]), passes=int(rule["passes"]))
     return {kind: dict(count) for kind, count in counts.items()}
 
 
@@ -148,6 +149,8 @@ def main() -> None:
     ask_baseline(model, suite, arguments.runs, settings)
     rows = prompt_rows(suite, run)
     passing = [row for row in rows if row["passes"]]
+    num_families = len({row["family"] for row in passing})
+    kinds = kinds_of(rows)
     record = {
         "benchmark": "screen",
         "suite": suite.name,
@@ -160,13 +163,13 @@ def main() -> None:
         "with_at_least": MIN_PROMPTED,
         "without_at_most": MAX_UNPROMPTED,
         "passing": len(passing),
-        "families": len({row["family"] for row in passing}),
-        "kinds": kinds_of(rows),
+        "families": num_families,
+        "kinds": kinds,
         "prompts": rows,
     }
     write_json(record, arguments.out)
-    print(f"{len(passing)} of {len(rows)} prompts pass, in {record['families']} families.")
-    for kind, count in record["kinds"].items():
+    print(f"{len(passing)} of {len(rows)} prompts pass, in {num_families} families.")
+    for kind, count in kinds.items():
         print(f"{kind}: {count['kept']} of {count['rules']} rules are kept, {count['passes']} pass")
 
 

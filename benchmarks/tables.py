@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
 from tabled.census import census_line, census_page
+from tabled.context_modes import context_table
 from tabled.costs import chosen_page, stage_page
 from tabled.decodable import decodable_page, decodable_summary
 from tabled.default_model import ablation_table, drift_table, following_line, lengths_table
@@ -165,6 +166,7 @@ def required_tables() -> dict[str, str]:
         "loss_conversations": conversations_list(),
         "loss_kinds": kinds_table(),
         "lost": lost_sentences(),
+        "context_modes": context_table(read_all("context_modes")),
         "loss_recall": recall_table(),
         "causes": causes_table(),
         "message_edits": fixes_table(edits),

@@ -69,6 +69,21 @@ def serving() -> Iterator[str]:
         server.wait()
 
 
+Chat = list[dict[str, str]]
+
+
+def shorten(messages: Chat, limit: int | None, tokenizer) -> Chat:
+    """The last messages of a chat over the limit, up to half of it; any other chat as it is."""
+
+    def length() -> int:
+        return len(tokenizer.apply_chat_template(messages, return_dict=False))
+
+    if limit is not None and length() > limit:
+        while len(messages) > 1 and length() > limit // 2:
+            messages = messages[1:]
+    return messages
+
+
 @contextlib.contextmanager
 def shortening_proxy(upstream: str, limit: int | None) -> Iterator[str]:
     """Runs a server that passes on chats, and shortens those over the limit; yields its address."""
@@ -79,11 +94,8 @@ def shortening_proxy(upstream: str, limit: int | None) -> Iterator[str]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            messages = body["messages"]
-            if limit is not None and length(messages) > limit:
-                while len(messages) > 1 and length(messages) > limit // 2:
-                    messages = messages[1:]
-            self._pass_on("/chat/completions", json.dumps(body | {"messages": messages}).encode())
+            body["messages"] = shorten(body["messages"], limit, tokenizer)
+            self._pass_on("/chat/completions", json.dumps(body).encode())
 
         def do_GET(self) -> None:
             if self.path.endswith("/models"):
@@ -108,9 +120,6 @@ def shortening_proxy(upstream: str, limit: int | None) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None:
             pass
-
-    def length(messages: list[dict[str, str]]) -> int:
-        return len(tokenizer.apply_chat_template(messages, return_dict=False))
 
     proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()

@@ -41,23 +41,19 @@ def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
 
 def probes(instruction: Instruction, rng: random.Random) -> list[str]:
     """Distinct probes with held-out wording."""
-    chosen: list[str] = []
-    for _ in range(20 * PROBES_PER_CASE):
-        question = (
-            probe(instruction, rng, test=True)
-            if instruction.family.probes
-            else user_question(rng, rng.choice(THINGS), held_out=True)
-        )
-        if question not in chosen:
-            chosen.append(question)
-    return chosen[:PROBES_PER_CASE]
+    questions: list[str] = []
+    for _ in range(20 * PROBES_PER_CASE):  # more than enough draws for distinct ones
+        if instruction.family.probes:
+            question = probe(instruction, rng, test=True)
+        else:
+            question = user_question(rng, rng.choice(THINGS), held_out=True)
+        if question not in questions:
+            questions.append(question)
+    return questions[:PROBES_PER_CASE]
 
 
 def starters(count: int, seed: int = 0) -> list[str]:
     """Conversation starters with held-out wording."""
     rng = random.Random(f"starters {seed}")
-    return list(
-        dict.fromkeys(
-            user_question(rng, rng.choice(THINGS), held_out=True) for _ in range(4 * count)
-        )
-    )[:count]
+    draws = (user_question(rng, rng.choice(THINGS), held_out=True) for _ in range(4 * count))
+    return list(dict.fromkeys(draws))[:count]

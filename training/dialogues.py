@@ -27,7 +27,7 @@ from holdfast.chat.messages import Message
 
 Option = TypeVar("Option")
 FAMILIES = STYLE_FAMILIES + FACT_FAMILIES
-# pronouns are learned fastest
+# of dialogues about PASTA's tasks; pronouns are learned fastest
 TASK_SHARES = {"json": 0.25, "pronouns": 0.21, "bios": 0.26, "counterfact": 0.28}
 REWRITERS = tuple(family for family in STYLE_FAMILIES if family.rewrites)
 # shares of dialogues by their number of rounds
@@ -41,6 +41,7 @@ NEW_THING = 0.3  # chance that a round turns to another thing
 STATEMENTS = 0.3  # share of the user's small talk that asks nothing
 STYLED_USERS = 0.5  # share of dialogues whose user has a style, with `styled_users`
 LONGEST_TURN = 20  # maximum words in a turn of the Self-dialogue Corpus
+MIN_REAL_TURNS = 4  # of its dialogues; shorter ones are left out
 UNKNOWN = ("I do not know.", "I am not sure.", "I cannot say.")
 
 
@@ -70,19 +71,23 @@ def load_self_dialogues(path: Path | None) -> list[list[str]]:
     dialogues = []
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
-            turns = [" ".join(turn.split()[:LONGEST_TURN]) for turn in json.loads(line)["turns"]]
-            turns = [
-                turn[0].upper() + turn[1:] + ("" if turn[-1] in ".?!" else ".")
-                for turn in turns
-                if turn and turn.isascii()
+            shortened = [
+                " ".join(turn.split()[:LONGEST_TURN]) for turn in json.loads(line)["turns"]
             ]
-            if len(turns) >= 4:
+            turns = [_as_sentence(turn) for turn in shortened if turn and turn.isascii()]
+            if len(turns) >= MIN_REAL_TURNS:
                 dialogues.append(turns)
     return dialogues
 
 
+def _as_sentence(turn: str) -> str:
+    """Makes "so what" into "So what."."""
+    return turn[0].upper() + turn[1:] + ("" if turn[-1] in ".?!" else ".")
+
+
 def _sentences(text: str) -> tuple[str, ...]:
-    return tuple(part for part in re.split(r"(?<=[.?!])\s+", text) if part)
+    """The sentences of a text, split after ".", "?" and "!"."""
+    return tuple(sentence for sentence in re.split(r"(?<=[.?!])\s+", text) if sentence)
 
 
 def write_reply(instruction: Instruction | None, context: Context) -> str:
@@ -139,11 +144,11 @@ def _knowledge_question(
     with_choices = may_have_choices and not is_letter
     if not with_choices and not _can_reword(instruction):
         return None
-    asked = ask(rng, with_choices)
+    question = ask(rng, with_choices)
     if with_choices:
-        return Exchange(asked.question, asked.reply)
-    context = Context(rng, thing, (asked.reply,))
-    return Exchange(asked.question, write_reply(instruction, context))
+        return Exchange(question.text, question.reply)
+    context = Context(rng, thing, (question.reply,))
+    return Exchange(question.text, write_reply(instruction, context))
 
 
 def _question(
@@ -163,7 +168,7 @@ def _question(
     return None
 
 
-def _retold(
+def _real_exchange(
     real_turns: list[str], instruction: Instruction | None, rng: random.Random, thing: Thing
 ) -> Exchange | None:
     """Takes the next two turns of a real dialogue; the second is reworded as the instruction
@@ -171,7 +176,8 @@ def _retold(
     """
     if len(real_turns) < 2:
         return None
-    user, reply = real_turns.pop(0), real_turns.pop(0)
+    user = real_turns.pop(0)
+    reply = real_turns.pop(0)
     context = Context(rng, thing, _sentences(reply))
     return Exchange(user, write_reply(instruction, context))
 
@@ -230,7 +236,7 @@ def dialogue(
     if real and rng.random() < REAL and _can_reword(instruction):
         real_turns = list(rng.choice(real))
     messages = _system_message(instruction)
-    thing = rng.choice(THINGS)
+    thing = rng.choice(THINGS)  # that the user and the assistant talk about
     user_style = None
     if styled_users and rng.random() < STYLED_USERS:
         user_style = instruct(rng.choice(REWRITERS), rng)
@@ -239,7 +245,7 @@ def dialogue(
             thing = rng.choice(THINGS)
         user, reply = (
             _question(instruction, rng, thing, mix.knowledge)
-            or _retold(real_turns, instruction, rng, thing)
+            or _real_exchange(real_turns, instruction, rng, thing)
             or _small_talk(instruction, rng, thing)
         )
         if user_style:

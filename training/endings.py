@@ -1,10 +1,11 @@
-"""Teaches replies to end: some turns of the training dialogues are stuck in a loop, and the only
-lesson is to stop.
+"""Teaches replies to end: some turns of the training dialogues get stuck in a loop, after which the
+model only learns to stop.
 
 A small model that draws one odd token may repeat it until the reply's token limit, and then reads
-its own loop in every later turn. Here a turn breaks off into a run of repeated tokens. The run
-itself is never a target, but the end of the turn after it is, and so are the later turns, which
-continue as if nothing had happened."""
+its own loop in every later turn. Here "The garden is green.<|end|>" becomes "The garden is is is
+is<|end|>". The repeated tokens are never targets, but the end of the turn after them is, and so are
+the later turns, which continue as if nothing had happened.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class Loops:
 
 
 NONE = Loops()
-OF_THE_TURN = 0.5  # share of runs that repeat the latest tokens of their turn, and not random ones
+REPEATS_TURN = 0.5  # share of runs that repeat the latest tokens of their turn, and not random ones
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,26 @@ def with_loops(
     prompt.
     """
     ids, weights = encoded
-    spoken = [turn for turn in turns(ids, vocabulary) if weights[turn.stop] > 0]
-    stuck = rng.sample(spoken, min(rng.choice(loops.stuck), len(spoken)))
-    unit: list[int] = []
+    # the end of a system prompt has no weight
+    candidates = [turn for turn in turns(ids, vocabulary) if weights[turn.stop] > 0]
+    stuck = rng.sample(candidates, min(rng.choice(loops.stuck), len(candidates)))
+    unit: list[int] = []  # the tokens that are repeated, the same in all turns
     # from last to first, so that earlier positions stay valid
     for turn in sorted(stuck, key=lambda turn: turn.start, reverse=True):
         cut = rng.randint(turn.start, turn.stop)
-        unit = unit or _unit(ids[turn.start : cut], rng.choice(loops.repeated), vocabulary, rng)
+        unit = unit or _repeated_tokens(
+            ids[turn.start : cut], rng.choice(loops.repeated), vocabulary, rng
+        )
         run = unit * rng.choice(loops.times)
         ids = ids[:cut] + run + ids[turn.stop :]
         weights = weights[:cut] + [0.0] * len(run) + [loops.target] + weights[turn.stop + 1 :]
     return Encoded(ids, weights)
 
 
-def _unit(before: list[int], length: int, vocabulary: Vocabulary, rng: random.Random) -> list[int]:
-    """The tokens to repeat: the latest ones, or random ones."""
-    if rng.random() < OF_THE_TURN and len(before) >= length:
+def _repeated_tokens(
+    before: list[int], length: int, vocabulary: Vocabulary, rng: random.Random
+) -> list[int]:
+    """The tokens to repeat: the latest ones of the turn, or random ones."""
+    if rng.random() < REPEATS_TURN and len(before) >= length:
         return before[-length:]
     return [rng.randrange(vocabulary.first_word, vocabulary.size) for _ in range(length)]

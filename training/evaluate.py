@@ -1,5 +1,5 @@
-"""How well a checkpoint follows held-out instructions in round 1: the only criterion for choosing
-checkpoints.
+"""Scores how well a checkpoint follows held-out instructions in round 1: the only criterion for
+choosing checkpoints.
 
 `python training/evaluate.py DIR` prints the score per family.
 """
@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 from cases import held_out_cases
 from dialogues import dialogue
-from knowledge import ask
+from knowledge import Question, ask
 
-FAILS_BELOW = 0.7  # a score at which a reply is said to fail
+FAILS_BELOW = 0.7  # the score under which --show prints a reply
 
 
 @torch.no_grad()
@@ -58,8 +58,8 @@ def replies(
     return texts
 
 
-def scored(model, tokenizer, per_family: int, seed: int) -> list[dict]:
-    """The held-out cases, each with its reply and score."""
+def score_cases(model, tokenizer, per_family: int, seed: int) -> list[dict]:
+    """Held-out cases (see `held_out_cases`), with the fields `reply` and `score`."""
     from holdfast.measures import build
 
     state = torch.get_rng_state()
@@ -73,14 +73,15 @@ def scored(model, tokenizer, per_family: int, seed: int) -> list[dict]:
         for case in cases
     ]
     for case, text in zip(cases, replies(model, tokenizer, chats, seed), strict=True):
-        case["reply"], case["score"] = text, build(case["measure"]).score(text).value
+        case["reply"] = text
+        case["score"] = build(case["measure"]).score(text).value
     torch.set_rng_state(state)
     return cases
 
 
 def following(model, tokenizer, per_family: int = 3, seed: int = 1) -> float:
     """Mean round-1 score over held-out cases."""
-    cases = scored(model, tokenizer, per_family, seed)
+    cases = score_cases(model, tokenizer, per_family, seed)
     return round(sum(case["score"] for case in cases) / len(cases), 4)
 
 
@@ -90,20 +91,26 @@ def knowledge(model, tokenizer, count: int = 200, seed: int = 0) -> dict[str, fl
     """
     shares = {}
     for name, with_choices in (("choices", True), ("open", False)):
-        chats, patterns = [], []
+        chats = []
+        questions = []
         for index in range(count):
             rng = random.Random(f"knowledge {seed} {name} {index}")
-            talk = [message for _ in range(3) for message in dialogue(rng, [])[-2:]]
-            asked = ask(rng, with_choices, test=True)
-            chats.append([*talk, {"role": "user", "content": asked.question}])
-            if with_choices:
-                patterns.append(re.escape(asked.reply))
-            else:  # the whole words in the place of the answer
-                patterns.append(rf"\bis (?:called an? )?{re.escape(asked.answer)}(?!\w)")
+            small_talk = [message for _ in range(3) for message in dialogue(rng, [])[-2:]]
+            question = ask(rng, with_choices, test=True)
+            chats.append([*small_talk, {"role": "user", "content": question.text}])
+            questions.append(question)
         texts = replies(model, tokenizer, chats, seed)
-        right = [re.search(*pair) is not None for pair in zip(patterns, texts, strict=True)]
+        right = map(is_right, questions, texts)
         shares[name] = sum(right) / count
     return shares
+
+
+def is_right(question: Question, text: str) -> bool:
+    """Whether a text has the right reply: "Lima (B)", or "... is Lima" without choices."""
+    if question.choices:
+        return question.reply in text
+    answer = re.escape(question.answer)
+    return re.search(rf"\bis (?:called an? )?{answer}(?!\w)", text) is not None
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -143,7 +150,7 @@ def main() -> None:
     args = parse_arguments()
     model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    cases = scored(model, tokenizer, args.per_family, args.seed)
+    cases = score_cases(model, tokenizer, args.per_family, args.seed)
     if args.show:
         print_failures(cases)
     print_scores(cases)

@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 
 from content import Context
-from families import DrawValues, Family, chosen
+from families import DrawValues, Family, with_letter
 from values import (
     ANIMALS,
     CITIES,
@@ -414,7 +414,7 @@ FACTS = (
 
 
 def _letter_answer(v: dict, ctx: Context, question: str) -> str:
-    return chosen(question, v["right"])
+    return with_letter(v["right"], question)
 
 
 def _preferred(name: str, what: str, pool: Sequence[str], phrases: tuple[str, ...]) -> Family:

@@ -2,12 +2,14 @@
 their scoring.
 
 A style family affects every reply; a fact family only replies to its probes. Families are listed in
-`style_families.py` and `fact_families.py`; `FAMILIES` joins them. Paraphrases are compositional: a
-frame around one of a family's phrases."""
+`style_families.py` and `fact_families.py`. An instruction is a frame around one of a family's
+phrases: "Please {do}." around "write in capital letters".
+"""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -113,6 +115,7 @@ ASK_FRAMES = ("{q}",) * 6 + (
     "Out of interest: {q}",
     "Another thing. {q}",
 )
+LETTERS = "ABCD"  # of choices
 HELD_OUT_FRAMES = {"do": 8, "say": 5, "ask": 2}
 HELD_OUT_PHRASES = 1  # the last phrase of each family
 HELD_OUT_WORDINGS = 2  # the last probe wordings of each family with its own probes
@@ -175,8 +178,8 @@ def instruct(family: Family, rng: random.Random, test: bool = False) -> Instruct
     """
     values = family.values(rng, test)
     frames = DO_FRAMES if family.form == "do" else SAY_FRAMES
-    seen = len(frames) - HELD_OUT_FRAMES[family.form]
-    frame = rng.choice(frames[seen:] if test else frames[:seen])
+    num_trained = len(frames) - HELD_OUT_FRAMES[family.form]
+    frame = rng.choice(frames[num_trained:] if test else frames[:num_trained])
     phrase = rng.choice(family.phrases if test else family.phrases[:-HELD_OUT_PHRASES])
     text = fill(phrase, values)
     prompt = fill(frame, {"do": text, "say": text, "Do": text[0].upper() + text[1:]})
@@ -184,30 +187,38 @@ def instruct(family: Family, rng: random.Random, test: bool = False) -> Instruct
 
 
 def probe(instruction: Instruction, rng: random.Random, test: bool = False) -> str:
-    """One of the family's own probe questions, with its slots filled (choices are shuffled anew
-    each time).
-    """
+    """One of the family's own probes, with its slots filled and its choices shuffled."""
     wordings = instruction.family.probes
     wording = rng.choice(wordings[-HELD_OUT_WORDINGS:] if test else wordings[:-HELD_OUT_WORDINGS])
-    seen = len(ASK_FRAMES) - HELD_OUT_FRAMES["ask"]
-    frame = rng.choice(("{q}", *ASK_FRAMES[seen:]) if test else ASK_FRAMES[:seen])
+    num_trained = len(ASK_FRAMES) - HELD_OUT_FRAMES["ask"]
+    frame = rng.choice(("{q}", *ASK_FRAMES[num_trained:]) if test else ASK_FRAMES[:num_trained])
     wording = frame.replace("{q}", wording)
     values = dict(instruction.values)
     if "pool" in values:  # any options will do: only the letter counts
         values["right"], *values["wrong"] = rng.sample(values["pool"], 4)
     if "{options}" in wording:
-        values["options"] = options(values["right"], values["wrong"], rng, values.get("letter"))
+        letter = values.get("letter")
+        values["options"] = list_choices(mix_choices(values["right"], values["wrong"], rng, letter))
     return fill(wording, values)
 
 
-def options(right: str, wrong: list[str], rng: random.Random, letter: str | None = None) -> str:
-    """'A) ..., B) ..., C) ..., D) ...' with `right` at `letter`, or anywhere."""
+def mix_choices(
+    right: str, wrong: list[str], rng: random.Random, letter: str | None = None
+) -> list[str]:
+    """Four choices, of which `right` is at `letter`, or anywhere."""
     choices = rng.sample(wrong, 3)
-    position = rng.randrange(4) if letter is None else "ABCD".index(letter)
+    position = rng.randrange(4) if letter is None else LETTERS.index(letter)
     choices.insert(position, right)
-    return ", ".join(f"{name}) {choice}" for name, choice in zip("ABCD", choices, strict=True))
+    return choices
 
 
-def chosen(question: str, right: str) -> str:
-    """The choice 'right (B)', with the letter under which the question lists it."""
-    return f"{right} ({question[question.index(f') {right}') - 1]})"
+def list_choices(choices: list[str]) -> str:
+    """As a question lists them: "A) Rome, B) Lima, C) Oslo, D) Bern"."""
+    return ", ".join(f"{letter}) {choice}" for letter, choice in zip(LETTERS, choices, strict=True))
+
+
+def with_letter(right: str, question: str) -> str:
+    """A choice as a reply, "Lima (B)", with the letter under which the question lists it."""
+    listed = re.search(rf"([{LETTERS}])\) {re.escape(right)}(?=,|$)", question)
+    assert listed is not None
+    return f"{right} ({listed[1]})"

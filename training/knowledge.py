@@ -5,9 +5,9 @@ never asked in training.
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-from families import chosen, options
+from families import LETTERS, list_choices, mix_choices
 from values import held_out
 
 CAPITALS = dict(
@@ -44,42 +44,48 @@ mercury:Hg tungsten:W nickel:Ni cobalt:Co chlorine:Cl fluorine:F""".split()
 )
 
 SUMS = 0.35  # share of questions that are sums
-# the question and the reply about each entry {k}: {a} of a table
+# the question and the reply about each entry {key}: {value} of a table
 _TABLES = (
-    ("What is the capital of {k}?", "The capital of {k} is {a}.", CAPITALS),
-    ("What is the opposite of {k}?", "The opposite of {k} is {a}.", OPPOSITES),
-    ("What is a young {k} called?", "A young {k} is called a {a}.", YOUNG),
-    ("What is the symbol of {k}?", "The symbol of {k} is {a}.", ELEMENTS),
+    ("What is the capital of {key}?", "The capital of {key} is {value}.", CAPITALS),
+    ("What is the opposite of {key}?", "The opposite of {key} is {value}.", OPPOSITES),
+    ("What is a young {key} called?", "A young {key} is called a {value}.", YOUNG),
+    ("What is the symbol of {key}?", "The symbol of {key} is {value}.", ELEMENTS),
 )
 
 
-class Question(NamedTuple):
-    """A question of general knowledge: "What is the capital of Peru?".
+@dataclass(frozen=True)
+class Question:
+    """A question of general knowledge.
 
     Args:
-        question: with choices, these are listed at its end.
+        text: "What is the capital of Peru?".
         reply: the right one: "The capital of Peru is Lima.", or with choices "Lima (B)".
         answer: its keyword: "Lima".
+        choices: four, of which one is the answer; () if the question is open.
     """
 
-    question: str
+    text: str
     reply: str
     answer: str
+    choices: tuple[str, ...] = ()
 
 
 def ask(rng: random.Random, with_choices: bool, test: bool = False) -> Question:
     """Draws a question. With `test`, a sum is one that is not in training."""
-    if rng.random() < SUMS:
-        asked, wrong = _sum(rng, test)
-    else:
-        asked, wrong = _looked_up(rng)
+    question, wrong = _ask_sum(rng, test) if rng.random() < SUMS else _ask_fact(rng)
     if not with_choices:
-        return asked
-    question = f"{asked.question} {options(asked.answer, wrong, rng)}"
-    return Question(question, chosen(question, asked.answer), asked.answer)
+        return question
+    choices = mix_choices(question.answer, wrong, rng)
+    letter = LETTERS[choices.index(question.answer)]
+    return replace(
+        question,
+        text=f"{question.text} {list_choices(choices)}",
+        reply=f"{question.answer} ({letter})",
+        choices=tuple(choices),
+    )
 
 
-def _sum(rng: random.Random, test: bool) -> tuple[Question, list[str]]:
+def _ask_sum(rng: random.Random, test: bool) -> tuple[Question, list[str]]:
     """A sum, and wrong answers to it."""
     while True:
         a, b = rng.randint(2, 60), rng.randint(2, 39)
@@ -89,11 +95,11 @@ def _sum(rng: random.Random, test: bool) -> tuple[Question, list[str]]:
     return Question(f"What is {a} plus {b}?", f"{a} plus {b} is {a + b}.", str(a + b)), wrong
 
 
-def _looked_up(rng: random.Random) -> tuple[Question, list[str]]:
+def _ask_fact(rng: random.Random) -> tuple[Question, list[str]]:
     """A question about an entry of a table, and wrong answers to it."""
     question, reply, table = rng.choice(_TABLES)
     key = rng.choice(sorted(table))
     answer = table[key]
     wrong = [other for other in table.values() if other != answer]
-    reply = reply.replace("{k}", key).replace("{a}", answer)
-    return Question(question.replace("{k}", key), reply, answer), wrong
+    reply = reply.replace("{key}", key).replace("{value}", answer)
+    return Question(question.replace("{key}", key), reply, answer), wrong

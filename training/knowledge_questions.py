@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import sys
 from pathlib import Path
 
@@ -24,11 +23,11 @@ def questions(count: int, seed: int) -> list[dict]:
     rng = random.Random(f"knowledge questions {seed}")
     rows: dict[str, dict] = {}
     while len(rows) < count:
-        asked = ask(rng, with_choices=True, test=True)
-        question, listed = asked.question.split(" A) ")
-        choices = re.split(r", [B-D]\) ", listed)
-        answer = choices.index(asked.answer)
-        rows.setdefault(question, {"question": question, "choices": choices, "answer": answer})
+        question = ask(rng, with_choices=True, test=True)
+        text = question.text.partition(" A) ")[0]  # without the list of the choices
+        answer = question.choices.index(question.answer)
+        row = {"question": text, "choices": question.choices, "answer": answer}
+        rows.setdefault(text, row)
     return list(rows.values())
 
 

@@ -1,9 +1,10 @@
-"""The tasks as training dialogues of the default model: an instruction, the text that it is about,
-and the right reply.
+"""PASTA's tasks as training dialogues: an instruction, the text that it is about, and the right
+reply.
 
 The paper's shortened and rephrased wordings never occur here, so they test how a model handles new
 wording. Some of the dialogues ask something else about the same texts; otherwise the text alone
-would determine the reply."""
+would determine the reply.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from holdfast.papers.zhang2024.synthetic import OCCUPATIONS, TextShape, biograph
 
 TASKS = ("json", "pronouns", "bios", "counterfact")
 _BIOGRAPHY_TASKS = {"json": JSON, "pronouns": PRONOUNS, "bios": BIOS}
-_ORIGINAL = 0.4  # share of the paper's wording
-_OTHERWISE = 0.25  # share of dialogues that ask something else
+_ORIGINAL = 0.4  # share of the paper's wording among the others
+_ASKS_OTHERWISE = 0.25  # share of dialogues that ask something else
 _QUESTION_FIRST = 0.3  # share of our wordings of "json" and "pronouns" that stand before the text
 _JSON = (
     "Give the name and the occupation of {person} as json.",
@@ -40,7 +41,7 @@ _PRONOUNS = (
 _BIOS = ("The occupation of {person} is", "{person} works as a", "The job of {person} is")
 _WORDINGS = {"json": _JSON, "pronouns": _PRONOUNS, "bios": _BIOS}
 # other questions about the same texts, and their replies
-_OTHER = (
+_OTHER_QUESTIONS = (
     ("What is the occupation of {person}?", "{person} is a {job}."),
     ("What does {person} do?", "{person} is a {job}."),
     ("Who is this about?", "This is about {person}."),
@@ -67,8 +68,8 @@ def training_dialogue(
 
 def _about_a_person(task: str, person: Biography, rng: random.Random) -> Exchange:
     slots = {"{person}": person.name, "{job}": person.occupation, "{first}": person.first}
-    if rng.random() < _OTHERWISE:
-        question, reply = (_fill(part, slots) for part in rng.choice(_OTHER))
+    if rng.random() < _ASKS_OTHERWISE:
+        question, reply = (_fill(template, slots) for template in rng.choice(_OTHER_QUESTIONS))
         return Exchange(f"{person.text} {question}", reply)
     if rng.random() < _ORIGINAL:
         sample = _BIOGRAPHY_TASKS[task].ask(person, "original", OCCUPATIONS)
@@ -87,7 +88,7 @@ def _about_a_person(task: str, person: Biography, rng: random.Random) -> Exchang
 def _about_a_changed_fact(rng: random.Random, shape: TextShape) -> Exchange:
     fact = changed_fact(rng, "train", shape)
     sample = COUNTERFACT.ask(fact, "original", ())
-    if rng.random() < _OTHERWISE:  # ask for the old fact
+    if rng.random() < _ASKS_OTHERWISE:  # ask for the old fact
         before = sample.prompts[0].removesuffix(fact.question)
         return Exchange(f"{before}Previously, {fact.question}", fact.old)
     return Exchange(rng.choice(sample.prompts), sample.reply)

@@ -130,17 +130,26 @@ INVENTED = 0.5  # share of invented words among values that may be invented, in 
 _ONSETS = "b c d f g h j k l m n p r s t v w z br ch cl dr fl gr pl pr sh sl sp st th tr".split()
 _VOWELS = "a a e e i i o o u ai ea ee ou oo".split()
 _CODAS = ("", "", "", *"l m n r s t d k ck ld nd nt rd rn st".split())
+_HASH_FACTOR = 2654435761  # Knuth's, about 2**32 divided by the golden ratio
 WORDS = tuple((Path(__file__).parent / "words.txt").read_text().split())
 
 
 def held_out(value: str) -> bool:
     """True for about one value in five; the same on every machine."""
-    return sum(value.encode()) * 2654435761 % 2**32 / 2**32 < 0.2
+    return sum(value.encode()) * _HASH_FACTOR % 2**32 / 2**32 < 0.2
 
 
 def draw(rng: random.Random, pool, test: bool):
     """A value from the training part of `pool`, or, with `test`, from its held-out part."""
     return rng.choice(_split(pool)[test] or pool)
+
+
+@cache
+def _split(pool: tuple) -> dict[bool, list]:
+    """The values of a pool, by whether they are held out."""
+    return {
+        test: [value for value in pool if held_out(str(value)) == test] for test in (False, True)
+    }
 
 
 def draw_or_invent(rng: random.Random, pool, test: bool) -> str:
@@ -159,14 +168,6 @@ def invented(rng: random.Random, capital: bool = False) -> str:
         for _ in range(rng.choice((1, 2, 2, 3)))
     )
     return word.capitalize() if capital else word
-
-
-@cache
-def _split(pool: tuple) -> dict[bool, list]:
-    """The values of a pool, by whether they are held out."""
-    return {
-        test: [value for value in pool if held_out(str(value)) == test] for test in (False, True)
-    }
 
 
 def number(rng: random.Random, low: int, high: int, test: bool) -> int:

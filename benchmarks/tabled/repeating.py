@@ -42,6 +42,12 @@ REPEATABLE = (
         "loss.py",
         "loss",
     ),
+    Repeatable(
+        "What leaves the model’s view",
+        "what_is_lost.md#when-older-rounds-leave-the-view",
+        "context_modes.py",
+        "context_modes",
+    ),
     Repeatable("Prompt or precedent", "why.md#prompt-or-precedent", "precedent.py", "precedent"),
     Repeatable(
         "Precedent under fixes",

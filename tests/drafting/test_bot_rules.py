@@ -275,11 +275,33 @@ def test_a_length_of_commit_messages_is_no_length_of_replies():
         ("Reply in two hundred words or less.", 200),
         ("Keep replies under a hundred words.", 99),
         ("One thousand five hundred words at most.", 1500),
+        ("Max. 40 words per answer.", 40),
+        ("At most 40 words per reply.", 40),
+        ("Answer in max. forty words.", 40),
+        ("Antworte mit max. 40 Wörtern.", 40),
     ],
 )
 def test_numbers_of_a_limit_are_read_whole(line, count):
     (rule,) = drafts_of(line)
     assert rule.measure.arguments["count"] == count
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Max. 40 words. Be kind.", ["Max. 40 words.", "Be kind."]),
+        ("40 words max. 3 bullets at most.", ["40 words max.", "3 bullets at most."]),
+        ("Two sentences max. Be kind.", ["Two sentences max.", "Be kind."]),
+        ("Rule no. 4 holds.", ["Rule no. 4 holds."]),
+        ("May you swear? No. Never use emojis.", ["May you swear?", "No.", "Never use emojis."]),
+        ("Reply in French resp. German.", ["Reply in French resp. German."]),
+        ("Give prices incl. VAT. Be kind.", ["Give prices incl. VAT.", "Be kind."]),
+        ("Say that you are Mr. Finch.", ["Say that you are Mr. Finch."]),
+        ("Name tools, e.g. GitHub, vs. others.", ["Name tools, e.g. GitHub, vs. others."]),
+    ],
+)
+def test_a_full_stop_of_an_abbreviation_ends_no_sentence(text, sentences):
+    assert [statement.text for statement in read_statements(text)] == sentences
 
 
 @pytest.mark.parametrize(

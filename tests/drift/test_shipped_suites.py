@@ -18,7 +18,7 @@ from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import KINDS, POLARITIES
 
 ASSETS = Path(holdfast.__file__).parent / "assets"
-MOST_BREAKING = 0.25  # the highest score of one that breaks it
+MOST_BREAKING = 0.25  # the highest score of a reply that breaks its prompt
 
 UNPROMPTED = (
     "I'd be happy to help! What would you like to know?",

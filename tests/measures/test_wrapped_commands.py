@@ -299,6 +299,7 @@ WRAPPED = {
     "options one by one": (r"rm -rf\b", "rm -f -v -R build", True),
     "options by their long names": (r"rm -rf\b", "rm --force --recursive build", True),
     "options behind the operand": (r"rm -rf\b", "rm build -fr", True),
+    "options without long names": (r"git clean -fx\b", "git clean -d -x -f", True),
     "fewer options": (r"rm -rf\b", "rm -f a", False),
     "a short option": ("git push --force", "git push -f origin", True),
     "a short option before one with a value": (

@@ -14,6 +14,7 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
+from holdfast.logs.context import Contexts
 from holdfast.transcripts import EventKind
 
 Said = list[tuple[str, str]]
@@ -109,6 +110,16 @@ def lines(*values: Any) -> Lines:
     return Lines(values)
 
 
+def context_before_last_reply(folder: Path, name: str, content: Any) -> list[str]:
+    """The texts that were in the model's context when it wrote the last reply of a log."""
+    path = folder / name
+    path.write_text(file_text(content))
+    (dialog,) = read_logs([path]).dialogs
+    events = dialog.transcript.path
+    last = max(n for n, event in enumerate(events) if event.is_by_assistant)
+    return [event.text for event in Contexts(events).before(last).events if event.text]
+
+
 def file_text(content: Any) -> str:
     if isinstance(content, str):
         return content
@@ -134,8 +145,8 @@ def variations(*rows: Variation) -> Any:
 HI = {"role": "user", "content": "Hi"}
 A = {"role": "assistant", "content": "A."}
 BRIEF = {"role": "system", "content": "Be brief."}
-ONE = [[("Hi", "A.")]]
-TWO = [[("Hi", "A."), ("More?", "B.")]]
+ONE_TURN = [[("Hi", "A.")]]
+TWO_TURNS = [[("Hi", "A."), ("More?", "B.")]]
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from agent_sessions import claude, codex, codex_says, reply, user
-from log_variations import HI, IMAGE, ONE, A, Variation, lines, text, variations
+from log_variations import HI, IMAGE, ONE_TURN, A, Variation, lines, text, variations
 
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs, scan_logs, scanning
@@ -43,16 +43,35 @@ def node(name: str, parent: str | None, role: str, *parts: Any) -> dict:
 
 
 def exported(**message: Any) -> dict:
-    return {"chat_messages": [{"sender": "human", "text": "Hi", **message},
-                              {"sender": "assistant", "text": "A."}]}  # fmt: skip
+    return {
+        "chat_messages": [
+            {"sender": "human", "text": "Hi", **message},
+            {"sender": "assistant", "text": "A."},
+        ]
+    }
 
 
 def librechat(**message: Any) -> dict:
     common = {"conversationId": "c", "sender": "x"}
-    return {"messages": [{**common, "messageId": "m1", "parentMessageId": "0", "text": "Hi",
-                          "isCreatedByUser": True, **message},
-                         {**common, "messageId": "m2", "parentMessageId": "m1", "text": "A.",
-                          "isCreatedByUser": False}]}  # fmt: skip
+    return {
+        "messages": [
+            {
+                **common,
+                "messageId": "m1",
+                "parentMessageId": "0",
+                "text": "Hi",
+                "isCreatedByUser": True,
+                **message,
+            },
+            {
+                **common,
+                "messageId": "m2",
+                "parentMessageId": "m1",
+                "text": "A.",
+                "isCreatedByUser": False,
+            },
+        ]
+    }
 
 
 def opencode(*parts: dict) -> dict:
@@ -79,91 +98,324 @@ FILE = {"type": "file", "mediaType": "image/png", "url": "data:"}
 NAMES = {"user_name": "You", "character_name": "Ada"}
 
 test_parts_without_text = variations(
-    Variation("openai", {"a.jsonl": lines(chat(
-        text("Hi"), {"type": "image_url", "image_url": {"url": "x"}}))}, ONE,
-        problem=left_out("image_url")),
-    Variation("openai's sound", {"a.jsonl": lines({"messages": [SPOKEN, A]})}, ONE,
-              problem=left_out("input_audio")),
-    Variation("three of a file", {"a.jsonl": lines(
-        chat(text("Hi"), IMAGE, IMAGE), chat(text("Hi"), IMAGE))}, [*ONE, *ONE],
-        problem=left_out("image", 3)),
-    Variation("Ollama", {"a.jsonl": lines({"messages": [{**HI, "images": ["AA=="]}, A]})}, ONE,
-              problem=left_out("image")),
-    Variation("anthropic", {"a.jsonl": lines({"system": "", **chat(text("Hi"), {
-        "type": "document", "source": {}})})}, ONE, problem=left_out("document")),
-    Variation("a result of anthropic's", {"a.jsonl": lines({"system": "", "messages": [
-        HI, {"role": "user", "content": [SCREENSHOT]}, A]})}, ONE, results=["a.py"],
-        problem=left_out("image")),
-    Variation("responses", {"a.jsonl": lines({"input": [{"role": "user", "content": [
-        {"type": "input_text", "text": "Hi"}, SCREEN]}], "instructions": "", "output": [A]})}, ONE,
-        problem=left_out("input_image")),
-    Variation("ai-sdk", {"a.jsonl": lines({"messages": [
-        {"role": "user", "parts": [text("Hi"), FILE]}, {"role": "assistant", "parts": [
-            {"type": "step-start"}, text("A.")]}]})}, ONE, problem=left_out("file")),
-    Variation("gemini", {"a.jsonl": lines({"contents": [
-        {"role": "user", "parts": [{"text": "Hi"}, PNG]}, {"role": "model", "parts": [
-            {"text": "hm.", "thought": True}, {"text": "A."}, {"thoughtSignature": "x"}]}]})}, ONE,
-        problem=left_out("inlineData")),
-    Variation("claude-code", {"s.jsonl": lines(
-        user("u1", None, [text("Hi"), IMAGE]), reply("a1", "u1", "A."))}, ONE,
-        problem=left_out("image")),
-    Variation("an attachment of Claude Code", {"s.jsonl": lines(user("u1", None, "Hi"), attached(
-        content={"type": "image", "file": {}}), reply("a1", "x1", "A."))}, ONE,
-        problem=left_out("image")),
-    Variation("codex", {"r.jsonl": lines(codex("response_item", type="message", role="user",
-        content=[{"type": "input_text", "text": "Hi"}, SCREEN]), *TAKEN,
-        codex_says("assistant", "A."))}, ONE, problem=left_out("input_image", 2)),
-    Variation("gemini-cli", {"s.jsonl": lines(
-        {**GEMINI_CLI, "content": [{"text": "Hi"}, PNG]},
-        {**GEMINI_CLI, "id": "2", "type": "gemini", "content": "A."})}, ONE,
-        problem=left_out("inlineData")),
-    Variation("cline", {"t.json": [
-        {"role": "user", "ts": 1, "content": [text("<task>\nHi\n</task>"), IMAGE]},
-        {"role": "assistant", "ts": 2, "content": [text("A.")]}]}, ONE, problem=left_out("image")),
-    Variation("cursor", {"t.jsonl": lines({"role": "user", "message": {"content": [
-        text("<user_query>\nHi\n</user_query>"), IMAGE]}}, AGENT_LINE)}, ONE,
-        problem=left_out("image")),
-    Variation("copilot", {"c.json": {"version": 3, "sessionId": "s", "requests": [{
-        "message": {"text": "Hi"}, "response": [{"value": "A."}], "variableData": {"variables": [
-            {"kind": "image", "name": "a.png"}, {"kind": "file", "name": "a.py"}]}}]}}, ONE,
-        problem=left_out("image")),
-    Variation("copilot-cli", {"e.jsonl": lines(
-        copilot(1, "user.message", content="Hi", attachments=[{"type": "file", "path": "a.py"},
-                                                              {"type": "blob", "data": "AA=="}]),
-        copilot(2, "tool.execution_complete", toolCallId="c", success=True, result={
-            "content": "a.py", "contents": [text("a.py"), IMAGE]}),
-        copilot(3, "assistant.message", content="A."))}, ONE, results=["a.py"],
-        problem="2 parts of messages that are not read (1 of the type 'blob', 1 of the"),
-    Variation("opencode", {"s.json": opencode(text("Hi"), {
-        "type": "file", "mime": "image/png", "url": "data:"})}, ONE,
-        problem=left_out("image/png")),
-    Variation("a text file of opencode", {"s.json": opencode(text("Hi"), {
-        "type": "file", "mime": "text/plain", "url": "file:"})}, ONE),
-    Variation("an image of opencode alone", {"s.json": opencode({
-        "type": "file", "mime": "image/png", "url": "data:"})}, [[("", "A.")]],
-        problem=left_out("image/png")),
-    Variation("atif", {"t.json": {"schema_version": "ATIF-v1.7", "steps": [
-        step("user", [text("Hi"), IMAGE]), step("agent", "A.")]}}, ONE, problem=left_out("image")),
-    Variation("chatgpt", {"c.json": [{"mapping": {
-        "u": node("u", None, "user", {"content_type": "image_asset_pointer"}, "Hi"),
-        "a": node("a", "u", "assistant", "A.")}, "current_node": "a"}]}, ONE,
-        problem=left_out("image_asset_pointer")),
-    Variation("claude-ai", {"c.json": [exported(files=[{"file_name": "a.png"}])]}, ONE,
-              problem=left_out("file")),
-    Variation("a file of claude-ai with its text", {"c.json": [exported(
-        files=[{"file_name": "a.txt"}],
-        attachments=[{"file_name": "a.txt", "extracted_content": "x"}])]}, ONE, seen=["x"]),
-    Variation("librechat", {"c.json": librechat(files=[{"type": "image/png"}])}, ONE,
-              problem=left_out("image/png")),
-    Variation("open-webui", {"c.json": [{"chat": {"messages": [
-        {**HI, "files": [{"type": "image", "url": "x"}]}, A]}}]}, ONE, problem=left_out("image")),
-    Variation("sillytavern", {"c.jsonl": lines(NAMES,
-        {"is_user": True, "mes": "Hi", "extra": {"image": "a.png"}},
-        {"is_user": False, "mes": "A.", "extra": {}})}, ONE, problem=left_out("image")),
-    Variation("inspect", {"l.json": {"version": 2, "status": "success", "eval": {}, "samples": [
-        {**SAMPLE, "messages": [{"role": "user", "content": [text("Hi"), IMAGE]}, A]}]}}, ONE,
-        problem=left_out("image")),
-)  # fmt: skip
+    Variation(
+        "openai",
+        {"a.jsonl": lines(chat(text("Hi"), {"type": "image_url", "image_url": {"url": "x"}}))},
+        ONE_TURN,
+        problem=left_out("image_url"),
+    ),
+    Variation(
+        "openai's sound",
+        {"a.jsonl": lines({"messages": [SPOKEN, A]})},
+        ONE_TURN,
+        problem=left_out("input_audio"),
+    ),
+    Variation(
+        "three of a file",
+        {"a.jsonl": lines(chat(text("Hi"), IMAGE, IMAGE), chat(text("Hi"), IMAGE))},
+        [*ONE_TURN, *ONE_TURN],
+        problem=left_out("image", 3),
+    ),
+    Variation(
+        "Ollama",
+        {"a.jsonl": lines({"messages": [{**HI, "images": ["AA=="]}, A]})},
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "anthropic",
+        {"a.jsonl": lines({"system": "", **chat(text("Hi"), {"type": "document", "source": {}})})},
+        ONE_TURN,
+        problem=left_out("document"),
+    ),
+    Variation(
+        "a result of anthropic's",
+        {
+            "a.jsonl": lines(
+                {"system": "", "messages": [HI, {"role": "user", "content": [SCREENSHOT]}, A]}
+            )
+        },
+        ONE_TURN,
+        results=["a.py"],
+        problem=left_out("image"),
+    ),
+    Variation(
+        "responses",
+        {
+            "a.jsonl": lines(
+                {
+                    "input": [
+                        {"role": "user", "content": [{"type": "input_text", "text": "Hi"}, SCREEN]}
+                    ],
+                    "instructions": "",
+                    "output": [A],
+                }
+            )
+        },
+        ONE_TURN,
+        problem=left_out("input_image"),
+    ),
+    Variation(
+        "ai-sdk",
+        {
+            "a.jsonl": lines(
+                {
+                    "messages": [
+                        {"role": "user", "parts": [text("Hi"), FILE]},
+                        {"role": "assistant", "parts": [{"type": "step-start"}, text("A.")]},
+                    ]
+                }
+            )
+        },
+        ONE_TURN,
+        problem=left_out("file"),
+    ),
+    Variation(
+        "gemini",
+        {
+            "a.jsonl": lines(
+                {
+                    "contents": [
+                        {"role": "user", "parts": [{"text": "Hi"}, PNG]},
+                        {
+                            "role": "model",
+                            "parts": [
+                                {"text": "hm.", "thought": True},
+                                {"text": "A."},
+                                {"thoughtSignature": "x"},
+                            ],
+                        },
+                    ]
+                }
+            )
+        },
+        ONE_TURN,
+        problem=left_out("inlineData"),
+    ),
+    Variation(
+        "claude-code",
+        {"s.jsonl": lines(user("u1", None, [text("Hi"), IMAGE]), reply("a1", "u1", "A."))},
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "an attachment of Claude Code",
+        {
+            "s.jsonl": lines(
+                user("u1", None, "Hi"),
+                attached(content={"type": "image", "file": {}}),
+                reply("a1", "x1", "A."),
+            )
+        },
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "codex",
+        {
+            "r.jsonl": lines(
+                codex(
+                    "response_item",
+                    type="message",
+                    role="user",
+                    content=[{"type": "input_text", "text": "Hi"}, SCREEN],
+                ),
+                *TAKEN,
+                codex_says("assistant", "A."),
+            )
+        },
+        ONE_TURN,
+        problem=left_out("input_image", 2),
+    ),
+    Variation(
+        "gemini-cli",
+        {
+            "s.jsonl": lines(
+                {**GEMINI_CLI, "content": [{"text": "Hi"}, PNG]},
+                {**GEMINI_CLI, "id": "2", "type": "gemini", "content": "A."},
+            )
+        },
+        ONE_TURN,
+        problem=left_out("inlineData"),
+    ),
+    Variation(
+        "cline",
+        {
+            "t.json": [
+                {"role": "user", "ts": 1, "content": [text("<task>\nHi\n</task>"), IMAGE]},
+                {"role": "assistant", "ts": 2, "content": [text("A.")]},
+            ]
+        },
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "cursor",
+        {
+            "t.jsonl": lines(
+                {
+                    "role": "user",
+                    "message": {"content": [text("<user_query>\nHi\n</user_query>"), IMAGE]},
+                },
+                AGENT_LINE,
+            )
+        },
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "copilot",
+        {
+            "c.json": {
+                "version": 3,
+                "sessionId": "s",
+                "requests": [
+                    {
+                        "message": {"text": "Hi"},
+                        "response": [{"value": "A."}],
+                        "variableData": {
+                            "variables": [
+                                {"kind": "image", "name": "a.png"},
+                                {"kind": "file", "name": "a.py"},
+                            ]
+                        },
+                    }
+                ],
+            }
+        },
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "copilot-cli",
+        {
+            "e.jsonl": lines(
+                copilot(
+                    1,
+                    "user.message",
+                    content="Hi",
+                    attachments=[
+                        {"type": "file", "path": "a.py"},
+                        {"type": "blob", "data": "AA=="},
+                    ],
+                ),
+                copilot(
+                    2,
+                    "tool.execution_complete",
+                    toolCallId="c",
+                    success=True,
+                    result={"content": "a.py", "contents": [text("a.py"), IMAGE]},
+                ),
+                copilot(3, "assistant.message", content="A."),
+            )
+        },
+        ONE_TURN,
+        results=["a.py"],
+        problem="2 parts of messages that are not read (1 of the type 'blob', 1 of the",
+    ),
+    Variation(
+        "opencode",
+        {"s.json": opencode(text("Hi"), {"type": "file", "mime": "image/png", "url": "data:"})},
+        ONE_TURN,
+        problem=left_out("image/png"),
+    ),
+    Variation(
+        "a text file of opencode",
+        {"s.json": opencode(text("Hi"), {"type": "file", "mime": "text/plain", "url": "file:"})},
+        ONE_TURN,
+    ),
+    Variation(
+        "an image of opencode alone",
+        {"s.json": opencode({"type": "file", "mime": "image/png", "url": "data:"})},
+        [[("", "A.")]],
+        problem=left_out("image/png"),
+    ),
+    Variation(
+        "atif",
+        {
+            "t.json": {
+                "schema_version": "ATIF-v1.7",
+                "steps": [step("user", [text("Hi"), IMAGE]), step("agent", "A.")],
+            }
+        },
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "chatgpt",
+        {
+            "c.json": [
+                {
+                    "mapping": {
+                        "u": node("u", None, "user", {"content_type": "image_asset_pointer"}, "Hi"),
+                        "a": node("a", "u", "assistant", "A."),
+                    },
+                    "current_node": "a",
+                }
+            ]
+        },
+        ONE_TURN,
+        problem=left_out("image_asset_pointer"),
+    ),
+    Variation(
+        "claude-ai",
+        {"c.json": [exported(files=[{"file_name": "a.png"}])]},
+        ONE_TURN,
+        problem=left_out("file"),
+    ),
+    Variation(
+        "a file of claude-ai with its text",
+        {
+            "c.json": [
+                exported(
+                    files=[{"file_name": "a.txt"}],
+                    attachments=[{"file_name": "a.txt", "extracted_content": "x"}],
+                )
+            ]
+        },
+        ONE_TURN,
+        seen=["x"],
+    ),
+    Variation(
+        "librechat",
+        {"c.json": librechat(files=[{"type": "image/png"}])},
+        ONE_TURN,
+        problem=left_out("image/png"),
+    ),
+    Variation(
+        "open-webui",
+        {"c.json": [{"chat": {"messages": [{**HI, "files": [{"type": "image", "url": "x"}]}, A]}}]},
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "sillytavern",
+        {
+            "c.jsonl": lines(
+                NAMES,
+                {"is_user": True, "mes": "Hi", "extra": {"image": "a.png"}},
+                {"is_user": False, "mes": "A.", "extra": {}},
+            )
+        },
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+    Variation(
+        "inspect",
+        {
+            "l.json": {
+                "version": 2,
+                "status": "success",
+                "eval": {},
+                "samples": [
+                    {**SAMPLE, "messages": [{"role": "user", "content": [text("Hi"), IMAGE]}, A]}
+                ],
+            }
+        },
+        ONE_TURN,
+        problem=left_out("image"),
+    ),
+)
 
 
 # Lines of unknown types in the logs of sessions
@@ -180,26 +432,86 @@ CURSOR_SAYS = [
 DELIVERED = {"author": "/root", "recipient": "/root/a", "content": "Use pnpm.", "trigger_turn": 1}
 
 test_lines_of_unknown_types = variations(
-    Variation("claude-code", {"s.jsonl": lines(user("u1", None, "Hi"), SNAPSHOT, {
-        "type": "new-thing", "x": 1}, {"type": "new-thing"}, reply("a1", "u1", "A."))}, ONE,
-        problem="s.jsonl: left out 2 lines of the unknown type 'new-thing'"),
-    Variation("with the id of its session", {"s.jsonl": lines(user("u1", None, "Hi"), {
-        "type": "mode", "sessionId": "s1"}, {"type": "new-thing", "sessionId": "s1"},
-        reply("a1", "u1", "A."))}, ONE,
-        problem="s.jsonl: left out 1 line of the unknown type 'new-thing'"),
-    Variation("codex", {"r.jsonl": lines(codex_says("user", "Hi"), codex("world_state", x=1),
-        codex("new_thing", x=1), codex_says("assistant", "A."))}, ONE,
-        problem="r.jsonl: left out 1 line of the unknown type 'new_thing'"),
-    Variation("what another agent wrote to Codex", {"r.jsonl": lines(codex_says("user", "Hi"),
-        codex("inter_agent_communication", **DELIVERED), codex_says("assistant", "A."))}, ONE,
-        seen=["Use pnpm."]),
-    Variation("codex-exec", {"l.jsonl": lines(STARTED, {"type": "turn.started"}, COMPLETED,
-        {"type": "turn.paused"}, {"type": "turn.completed"})}, [[("", "A.")]],
-        problem="l.jsonl: left out 1 line of the unknown type 'turn.paused'"),
-    Variation("cursor", {"l.jsonl": lines({"type": "system", "subtype": "init", **CURSOR},
-        *CURSOR_SAYS, {"type": "new_thing", **CURSOR}, {"type": "result", **CURSOR})}, ONE,
-        problem="l.jsonl: left out 1 line of the unknown type 'new_thing'"),
-)  # fmt: skip
+    Variation(
+        "claude-code",
+        {
+            "s.jsonl": lines(
+                user("u1", None, "Hi"),
+                SNAPSHOT,
+                {"type": "new-thing", "x": 1},
+                {"type": "new-thing"},
+                reply("a1", "u1", "A."),
+            )
+        },
+        ONE_TURN,
+        problem="s.jsonl: left out 2 lines of the unknown type 'new-thing'",
+    ),
+    Variation(
+        "with the id of its session",
+        {
+            "s.jsonl": lines(
+                user("u1", None, "Hi"),
+                {"type": "mode", "sessionId": "s1"},
+                {"type": "new-thing", "sessionId": "s1"},
+                reply("a1", "u1", "A."),
+            )
+        },
+        ONE_TURN,
+        problem="s.jsonl: left out 1 line of the unknown type 'new-thing'",
+    ),
+    Variation(
+        "codex",
+        {
+            "r.jsonl": lines(
+                codex_says("user", "Hi"),
+                codex("world_state", x=1),
+                codex("new_thing", x=1),
+                codex_says("assistant", "A."),
+            )
+        },
+        ONE_TURN,
+        problem="r.jsonl: left out 1 line of the unknown type 'new_thing'",
+    ),
+    Variation(
+        "what another agent wrote to Codex",
+        {
+            "r.jsonl": lines(
+                codex_says("user", "Hi"),
+                codex("inter_agent_communication", **DELIVERED),
+                codex_says("assistant", "A."),
+            )
+        },
+        ONE_TURN,
+        seen=["Use pnpm."],
+    ),
+    Variation(
+        "codex-exec",
+        {
+            "l.jsonl": lines(
+                STARTED,
+                {"type": "turn.started"},
+                COMPLETED,
+                {"type": "turn.paused"},
+                {"type": "turn.completed"},
+            )
+        },
+        [[("", "A.")]],
+        problem="l.jsonl: left out 1 line of the unknown type 'turn.paused'",
+    ),
+    Variation(
+        "cursor",
+        {
+            "l.jsonl": lines(
+                {"type": "system", "subtype": "init", **CURSOR},
+                *CURSOR_SAYS,
+                {"type": "new_thing", **CURSOR},
+                {"type": "result", **CURSOR},
+            )
+        },
+        ONE_TURN,
+        problem="l.jsonl: left out 1 line of the unknown type 'new_thing'",
+    ),
+)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

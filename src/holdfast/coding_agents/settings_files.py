@@ -45,10 +45,10 @@ class CodingAgent:
 _CODEX_EVENTS = {
     "UserPromptSubmit": "",
     "PostToolUse": "",  # also after a tool has failed, for which Claude Code has another event
-    "PreCompact": "",
-    "SessionStart": "compact",
+    "SessionStart": "compact",  # the log shows compactions too
 }
 _CLAUDE_CODE_EVENTS = {**_CODEX_EVENTS, "PostToolUseFailure": ""}
+# after a compaction, which its log does not show, the next message says the rules
 _GEMINI_CLI_EVENTS = {"BeforeAgent": "", "AfterTool": "", "PreCompress": ""}
 AGENTS = {
     agent.name: agent

@@ -79,7 +79,6 @@ from holdfast.drafting.statement_limits import (
 
 # "Only push when the user says so", after a sentence that says the same
 _ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
-
 _MAX_CHARACTERS = 1_500  # a longer sentence is no rule, and the readers would take long over it
 
 
@@ -90,13 +89,44 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
     """
     if statement.element is Element.HEADING:
-        if statement.block and (
-            below := block_below_heading(statement)
-            or branches_below(statement)
-            or commit_shape_below(statement)
-        ):
+        if below := _rules_of_block_below(statement):
             return below
         statement = as_order(statement)
+    if reason := _why_no_rule(statement, of_bot):
+        return reason
+    statement = without_introduction(statement)
+    as_written = statement.text
+    with_code = with_files_as_code(as_written)
+    statement = replace(statement, text=with_code)
+    if _says_what_to_do_instead(statement):
+        return NEEDS_A_JUDGE
+    if of_bot:
+        statement = add_never(statement)
+        if rules := bot_rules(statement):
+            return rules
+    elif statement.text.endswith("?"):
+        return NOT_AN_INSTRUCTION
+    statement = turn_into_prohibition(statement)
+    if result := _prohibitions(statement, of_bot) or _ask_readers(statement, of_bot):
+        return result
+    if of_bot and is_of_an_occasion(statement):
+        return ON_OCCASION
+    if not of_bot and (rules := _lifted_by_request(statement)):
+        return rules
+    reason = why_unread(replace(statement, text=as_written))
+    says_never = statement.text != with_code  # which its heading implies
+    return why_unread(statement) if says_never and reason == NOT_AN_INSTRUCTION else reason
+
+
+def _rules_of_block_below(heading: Statement) -> list[Draft]:
+    """The rules of the code block right below a heading; [] if there is none, or it states none."""
+    if not heading.block:
+        return []
+    return block_below_heading(heading) or branches_below(heading) or commit_shape_below(heading)
+
+
+def _why_no_rule(statement: Statement, of_bot: bool) -> Undrafted | None:
+    """Why a statement is no rule, by its form or the words around it; None if it may be one."""
     if statement.element is not Element.SENTENCE:
         return Undrafted(statement.element.value)
     if len(statement.text) > _MAX_CHARACTERS:
@@ -109,27 +139,26 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return A_PREFERENCE
     if is_taken_back(statement):
         return NOT_AN_INSTRUCTION
-    if is_for_some_code(statement):
-        return CONDITIONAL
-    statement = without_introduction(statement)
-    as_written = statement.text
-    with_code = with_files_as_code(statement.text)
-    statement = replace(statement, text=with_code)
-    if any(map(prohibits, statement.under[:-1])) and not NEVER_FIRST.match(statement.text):
-        return NEEDS_A_JUDGE
-    if may_be_advice(statement):
-        return NEEDS_A_JUDGE
-    if of_bot:
-        statement = add_never(statement)
-        if rules := bot_rules(statement):
-            return rules
-    elif statement.text.endswith("?"):
-        return NOT_AN_INSTRUCTION
-    statement = turn_into_prohibition(statement)
-    if parts := coordinated_prohibitions(statement.text):
-        results = [draft(replace(statement, text=part), of_bot) for part in parts]
-        if rules := [rule for result in results if isinstance(result, list) for rule in result]:
-            return rules
+    return CONDITIONAL if is_for_some_code(statement) else None
+
+
+def _says_what_to_do_instead(statement: Statement) -> bool:
+    """Whether a statement below "Do not:" may say what to do instead, and forbid nothing."""
+    is_far_below = any(map(prohibits, statement.under[:-1]))
+    return (is_far_below and not NEVER_FIRST.match(statement.text)) or may_be_advice(statement)
+
+
+def _prohibitions(statement: Statement, of_bot: bool) -> list[Draft]:
+    """The rules of a statement that forbids several acts, "never edit `a` or delete `b`"; [] if it
+    forbids only one.
+    """
+    parts = coordinated_prohibitions(statement.text)
+    results = [draft(replace(statement, text=part), of_bot) for part in parts]
+    return [rule for result in results if isinstance(result, list) for rule in result]
+
+
+def _ask_readers(statement: Statement, of_bot: bool) -> list[Draft] | Undrafted:
+    """The rules that the first reader who knows the statement finds in it; [] if none knows it."""
     clauses = list(clauses_of(statement, is_prohibited=is_prohibited(statement)))
     readers = AGENT_READERS if of_bot else (agent_reply_rule, *AGENT_READERS)
     for reader in readers:
@@ -138,13 +167,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
                 return rules
             narrowed = [narrow_to_part(rule, statement) for rule in rules]
             return permit_wrapped(filter(None, narrowed), statement) or NO_MEASURE
-    if of_bot and is_of_an_occasion(statement):
-        return ON_OCCASION
-    if rules := [] if of_bot else _lifted_by_request(statement):
-        return rules
-    reason = why_unread(replace(statement, text=as_written))
-    says_never = statement.text != with_code  # which its heading implies
-    return why_unread(statement) if says_never and reason == NOT_AN_INSTRUCTION else reason
+    return []
 
 
 def _lifted_by_request(statement: Statement) -> list[Draft]:

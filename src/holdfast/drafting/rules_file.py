@@ -19,6 +19,7 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from holdfast.drafting.table_rows import TableRow, rules_of_row
+from holdfast.measures.number_words import NUMBER_WORDS
 
 # --- The lines that begin something
 
@@ -45,12 +46,23 @@ _BOLD_HEADING_LEVEL = 7  # below all levels that Markdown has
 _NUMBERED_HEADING_LEVEL = 6
 _MAX_INTRODUCTION_WORDS = 12  # a longer paragraph does not introduce the list below it
 
-# --- The parts of a text
+# --- Sentences, labels and links
 
 # between two sentences
 _BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
-_ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.)$", re.IGNORECASE)
+# "e.g. GitHub", "Mr. Smith", "resp. German"
+ABBREVIATIONS = (
+    *("e.g", "i.e", "etc", "vs", "cf", "approx", "incl", "excl", "resp", "ca", "bzw", "z.B", "d.h"),
+    *("Mr", "Mrs", "Ms", "Dr", "Prof"),
+)
+_ABBREVIATED = re.compile(
+    rf"(?:\b(?:{'|'.join(map(re.escape, ABBREVIATIONS))})\.|\.\.\.)$", re.IGNORECASE
+)
+# "max. 40 words" and "rule no. 4", but not "40 words max." before another amount
+_ABBREVIATED_BEFORE_NUMBER = re.compile(r"\b(?:max|min|no)\.$", re.IGNORECASE)
+_AMOUNT = re.compile(rf"(?:\d|\b(?:{'|'.join(NUMBER_WORDS)})\b)[^,;:]*$", re.IGNORECASE)
 _MAX_ABBREVIATION_CHARACTERS = 12  # with a few characters before it, to tell a word apart
+_MAX_CHARACTERS_OF_AMOUNT = 60
 # "**Commits:** ..." and "Commits: ..."
 _LABEL = re.compile(r"^(?:\*\*|__)([^*_`]{1,60}?)(?::(?:\*\*|__)|(?:\*\*|__)\s*[:—–-])\s*(?=\S)")
 _PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&+-]+){0,3}):\s+(?=\S)")
@@ -158,6 +170,9 @@ class _Sentence(NamedTuple):
     text: str
 
 
+# --- The statements of a file
+
+
 def read_statements(text: str) -> list[Statement]:
     """The statements of a rules file, in order."""
     blocks = _read_blocks([line.rstrip("\r") for line in text.split("\n")])
@@ -198,6 +213,9 @@ def read_statements(text: str) -> list[Statement]:
     return statements
 
 
+# --- Rows of tables
+
+
 def _cells(block: _Block) -> list[str]:
     """The cells of a row of a table."""
     return [cell.strip() for cell in block.text.strip().strip("|").split("|")]
@@ -225,6 +243,9 @@ def _statements_of_row(
         )
         for rule in rules_of_row(row)
     ]
+
+
+# --- What is above, below and around a block
 
 
 def _is_inside(block: _Block, indent: int) -> bool:
@@ -283,27 +304,34 @@ def _nested_text(blocks: Sequence[_Block], number: int) -> str:
     return " ".join(texts)
 
 
+# --- The sentences of a block
+
+
 def _statements_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
     """The statements of a block: its sentences, or its lines if it is not a text.
 
     Args:
         nested: the text of the items below it, or of the paragraph below a heading.
     """
-    if block.element is not Element.SENTENCE:
+    if block.element is Element.HEADING:
         for line in block.lines:
-            text = line.text.strip()
-            if block.element is not Element.HEADING:
-                yield Statement(line.number, text, block.element, under=under)
-                continue
             yield Statement(
                 line.number,
-                _without_marks(text),
+                _without_marks(line.text.strip()),
                 block.element,
                 under=under,
                 following=nested,
                 block=tuple(block.code),
             )
-        return
+    elif block.element is Element.SENTENCE:
+        yield from _sentences_of_block(block, under, nested)
+    else:
+        for line in block.lines:
+            yield Statement(line.number, line.text.strip(), block.element, under=under)
+
+
+def _sentences_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
+    """The statements of a paragraph or an item: its sentences."""
     text = ""
     starts: list[int] = []
     for line in block.lines:
@@ -331,12 +359,26 @@ def _split_sentences(text: str) -> Iterator[_Sentence]:
     masked = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
     start = 0
     for match in _BREAK.finditer(masked):
-        before = masked[max(start, match.start() - _MAX_ABBREVIATION_CHARACTERS) : match.start()]
-        if not _ABBREVIATED.search(before) and match.start() > start:
+        before = masked[start : match.start()]
+        if before and not _is_abbreviated(before, masked[match.end() : match.end() + 1]):
             yield _Sentence(start, text[start : match.end()].strip())
             start = match.end()
     if text[start:].strip():
         yield _Sentence(start, text[start:].strip())
+
+
+def _is_abbreviated(before: str, after: str) -> bool:
+    """Whether the full stop at the end of `before` belongs to an abbreviation.
+
+    Args:
+        after: the next character.
+    """
+    if _ABBREVIATED.search(before[-_MAX_ABBREVIATION_CHARACTERS:]):
+        return True
+    abbreviation = _ABBREVIATED_BEFORE_NUMBER.search(before[-_MAX_ABBREVIATION_CHARACTERS:])
+    if abbreviation is None or not after.isdigit():
+        return False
+    return not _AMOUNT.search(before[-_MAX_CHARACTERS_OF_AMOUNT:])
 
 
 def _split_label(text: str) -> tuple[str, str]:
@@ -363,6 +405,9 @@ def _without_marks(text: str) -> str:
         for part in parts
     )
     return " ".join("".join(plain).split())
+
+
+# --- The blocks of a file
 
 
 def _read_blocks(lines: Sequence[str]) -> list[_Block]:

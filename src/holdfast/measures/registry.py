@@ -44,7 +44,7 @@ F = TypeVar("F", bound=ScoringFunction)
 
 @dataclass(frozen=True)
 class RegisteredMeasure:
-    """A function that scores, with what `measure` was told about it.
+    """A function that scores, with the options with which `measure` registered it.
 
     Args:
         function: `(text, **arguments) -> Score`, or the same of a turn.

@@ -19,33 +19,51 @@ class UserAnswer:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool by an assistant."""
+    """A call of a tool by an assistant.
 
-    name: str  # of the tool
-    # the arguments by name; {} if the log has no object
+    Args:
+        name: of the tool.
+        arguments: by name; {} if the log has no object.
+        id: its id in the log, to which its result refers.
+        answers: for a tool that asks the user: the answers that the log shows.
+        result: the text that it returned, if the log shows it.
+        folder: the session's working folder at the call; "" if the log names none.
+        first_folder: that at the session's first call.
+        branch: the branch of Git that was checked out before the call; "" if the log does not show
+            it.
+    """
+
+    name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    id: str = field(default="", compare=False)  # its id in the log, which its result refers to
-    # for a tool that asks the user: the answers that the log shows
+    id: str = field(default="", compare=False)
     answers: tuple[UserAnswer, ...] = field(default=(), compare=False)
-    result: str = field(default="", compare=False)  # the text that it returned, if the log shows it
-    # the session's working folder at the call, and at its first call; "" if the log names none
+    result: str = field(default="", compare=False)
     folder: str = field(default="", compare=False)
     first_folder: str = field(default="", compare=False)
-    # the branch of Git that was checked out before the call; "" if the log does not show it
     branch: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class AssistantTurn:
-    """A turn of an assistant: everything it said and did between two messages of the user."""
+    """A turn of an assistant: everything it said and did between two messages of the user.
 
-    text: str  # all that it said; "" if it only called tools
-    calls: tuple[ToolCall, ...] = ()  # in order
-    earlier: tuple[ToolCall, ...] = ()  # the calls of the dialog's earlier turns, in order
-    is_cut: bool = False  # whether its last message ended at the token limit
-    user: str = ""  # the user's message before it; "" if the log has none
-    previous: str = ""  # the assistant's text that the user's message answers
-    refused: tuple[ToolCall, ...] = ()  # calls that never ran, which are not among `calls`
+    Args:
+        text: all that it said; "" if it only called tools.
+        calls: its tool calls, in order.
+        earlier: the calls of the dialog's earlier turns, in order.
+        is_cut: whether its last message ended at the token limit.
+        user: the user's message before it; "" if the log has none.
+        previous: the assistant's text that the user's message answers.
+        refused: calls that never ran, which are not among `calls`.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    earlier: tuple[ToolCall, ...] = ()
+    is_cut: bool = False
+    user: str = ""
+    previous: str = ""
+    refused: tuple[ToolCall, ...] = ()
 
     def text_with_calls(self) -> str:
         """Returns all that it said, and then its tool calls in order, for a judge to read."""
@@ -60,12 +78,19 @@ class AssistantTurn:
 
 @dataclass(frozen=True)
 class When:
-    """The conditions under which a rule applies to a turn; "" is no condition."""
+    """The conditions under which a rule applies to a turn; "" is no condition.
 
-    user: str = ""  # a regular expression that the user's message matches, in either case
-    reply: str = ""  # a regular expression that the assistant's text matches, in either case
-    tool: str = ""  # the name, with * and ?, of a tool that the turn calls
-    role: str = ""  # "user" or "tool": of the message that the turn's last text answers
+    Args:
+        user: a regular expression that the user's message matches, in either case.
+        reply: a regular expression that the assistant's text matches, in either case.
+        tool: the name, with * and ?, of a tool that the turn calls.
+        role: "user" or "tool": of the message that the turn's last text answers.
+    """
+
+    user: str = ""
+    reply: str = ""
+    tool: str = ""
+    role: str = ""
 
     def applies(self, turn: AssistantTurn, user: str, role: str) -> bool:
         """Whether a turn meets the conditions.
@@ -88,9 +113,12 @@ EVERY_TURN = When()
 
 @dataclass(frozen=True)
 class Unless:
-    """The words of a user that lift a rule for the next turn."""
+    """The words of a user that lift a rule for the next turn.
 
-    # a regular expression that the user's message matches, in either case; "" for none
+    Args:
+        user: a regular expression that the user's message matches, in either case; "" for none.
+    """
+
     user: str = ""
 
 

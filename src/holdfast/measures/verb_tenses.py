@@ -73,9 +73,9 @@ def tenses(tokens: Sequence[WordInSentence]) -> list[Tense]:
 
     Forms of either tense follow the other verbs; without any, they are past.
     """
-    found = [kind for kind in map(tense, tokens) if kind is not None]
-    main_tense: Tense = "present" if "present" in found and "past" not in found else "past"
-    return [main_tense if kind == "either" else kind for kind in found]
+    kinds = [kind for kind in map(tense, tokens) if kind is not None]
+    main_tense: Tense = "present" if "present" in kinds and "past" not in kinds else "past"
+    return [main_tense if kind == "either" else kind for kind in kinds]
 
 
 def tense(token: WordInSentence) -> Tense | None:

@@ -93,6 +93,7 @@ def score_table(identity: Identity, samples: Sequence[TaskSample | HeadScores]) 
 
 
 def _table(columns: tuple[Column, ...], rows: Iterator[TableRow]) -> RecordTable:
+    """The table of some rows."""
     values: Columns = {column.name: [] for column in columns}
     for row in rows:
         for name, column in values.items():
@@ -102,26 +103,10 @@ def _table(columns: tuple[Column, ...], rows: Iterator[TableRow]) -> RecordTable
 
 def _probe_rows(identity: Identity, dialog: DialogRecord) -> Iterator[TableRow]:
     """A row of the table for each probe of a dialog."""
-    suite = None
-    seed = None
-    in_place = False
-    if isinstance(identity, ConversationsIdentity):
-        suite = identity.suite
-        seed = identity.settings.seed
-        in_place = identity.settings.probe_at == "in-place"
-    elif isinstance(identity, LogsIdentity):
-        suite = identity.suite
-    dialog_fields = {
-        "model": identity.model,
-        "suite": suite,
-        "seed": seed,
-        "method": dialog.method,
-        "conversation": dialog.conversation,
-        "agent": dialog.agent.id,
-        "category": dialog.agent.category,
-        "user": dialog.user.id,
-        "user_category": dialog.user.category,
-    }
+    dialog_fields = _dialog_fields(identity, dialog)
+    in_place = (
+        isinstance(identity, ConversationsIdentity) and identity.settings.probe_at == "in-place"
+    )
     masses = {turn.round: turn.mass for turn in dialog.turns if turn.speaker == "agent"}
     pressures = {turn.round: turn.pressure for turn in dialog.turns if turn.speaker == "user"}
     for probe in dialog.answered:
@@ -144,6 +129,28 @@ def _probe_rows(identity: Identity, dialog: DialogRecord) -> Iterator[TableRow]:
             "polarity": probe.polarity,
             "pressure": pressures.get(last_user_round),
         }
+
+
+def _dialog_fields(identity: Identity, dialog: DialogRecord) -> TableRow:
+    """The columns that are the same for all probes of a dialog."""
+    suite = None
+    seed = None
+    if isinstance(identity, ConversationsIdentity):
+        suite = identity.suite
+        seed = identity.settings.seed
+    elif isinstance(identity, LogsIdentity):
+        suite = identity.suite
+    return {
+        "model": identity.model,
+        "suite": suite,
+        "seed": seed,
+        "method": dialog.method,
+        "conversation": dialog.conversation,
+        "agent": dialog.agent.id,
+        "category": dialog.agent.category,
+        "user": dialog.user.id,
+        "user_category": dialog.user.category,
+    }
 
 
 def _score_rows(identity: Identity, sample: TaskSample | HeadScores) -> Iterator[TableRow]:

@@ -29,6 +29,7 @@ _MAX_LEGEND_CHARACTERS = 28  # of the name of a sweep
 _DISTANCES = (6, 12, 20, 30, 42, 56, 72)  # of a label from its point, in points
 _DIRECTIONS = ((1, 0.6), (-1, 0.6), (1, -0.9), (-1, -0.9), (0, 1), (0, -1), (1, 0), (-1, 0))
 _MARKER_RADIUS = 3  # of a point, in points
+_CURVE_DISTANCE = 0.06  # rounds by which the whiskers of two curves are apart
 _MIN_JOINED_DISTANCE = 15  # points; a line joins a label that is farther away to its point
 
 
@@ -140,23 +141,7 @@ def _draw_by_round(calibration: Calibration, budget: float) -> Figure:
         label = f"{_sweep_label(name, parameter)}={closest.value} ({lost})"
         curves.append(_CandidateCurve(closest, figures.style_of(number + 1), label))
     for index, curve in enumerate(curves):
-        points = estimate_columns(curve.candidate.by_round, SCORES)
-        rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(curves) - 1) / 2)
-        is_measured = ~np.isnan(figures.means(points))
-        x = rounds[is_measured]
-        y = figures.means(points)[is_measured]
-        colour = curve.style.colour
-        figures.error_bars(axis, x, y, colour, figures.whiskers(points)[:, is_measured])
-        axis.plot(
-            x,
-            y,
-            curve.style.line,
-            color=colour,
-            label=curve.label,
-            linewidth=1.5,
-            marker="o",
-            markersize=3,
-        )
+        _draw_curve(axis, curve, shift=_CURVE_DISTANCE * (index - (len(curves) - 1) / 2))
     axis.set(
         title=f"stability by round, each method at its setting closest to {budget:g} points lost",
         xlabel="round",
@@ -170,6 +155,26 @@ def _draw_by_round(calibration: Calibration, budget: float) -> Figure:
     )
     figures.legend_below(figure, *axis.get_legend_handles_labels(), note)
     return figure
+
+
+def _draw_curve(axis: Axes, curve: _CandidateCurve, shift: float) -> None:
+    """Draws a curve by round, shifted to one side so that its whiskers do not cover others."""
+    points = estimate_columns(curve.candidate.by_round, SCORES)
+    is_measured = ~np.isnan(figures.means(points))
+    x = (np.arange(1, len(points) + 1) + shift)[is_measured]
+    y = figures.means(points)[is_measured]
+    colour = curve.style.colour
+    figures.error_bars(axis, x, y, colour, figures.whiskers(points)[:, is_measured])
+    axis.plot(
+        x,
+        y,
+        curve.style.line,
+        color=colour,
+        label=curve.label,
+        linewidth=1.5,
+        marker="o",
+        markersize=3,
+    )
 
 
 def _sweep_label(name: str, parameter: str) -> str:
@@ -242,6 +247,7 @@ def _join_to_point(axis: Axes, label: _PointLabel, offset: tuple[float, float]) 
 
 
 def _contains(outer: Bbox, inner: Bbox) -> bool:
+    """Whether a box lies within another."""
     return (
         outer.containsx(inner.x0)
         and outer.containsx(inner.x1)

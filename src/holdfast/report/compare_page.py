@@ -40,13 +40,13 @@ class ComparisonTable:
     """The differences between two runs under one method.
 
     Attributes:
-        few: the rows of rules and kinds with too few conversations for a verdict.
+        rare: the rows of rules and kinds with too few conversations for a verdict.
     """
 
     title: str
     header: tuple[str, ...]
     rows: list[RuleGroupComparison]
-    few: list[RuleGroupComparison]
+    rare: list[RuleGroupComparison]
 
 
 def comparison_page(comparison: RunComparison) -> str:
@@ -90,12 +90,12 @@ def _table(method_comparison: MethodComparison) -> ComparisonTable:
     return ComparisonTable(
         title=pair_name(method_comparison),
         header=header_of(method_comparison),
-        rows=[row for row in method_comparison.rows if not _has_few(row)],
-        few=[row for row in method_comparison.rows if _has_few(row)],
+        rows=[row for row in method_comparison.rows if not _is_rare(row)],
+        rare=[row for row in method_comparison.rows if _is_rare(row)],
     )
 
 
-def _has_few(row: RuleGroupComparison) -> bool:
+def _is_rare(row: RuleGroupComparison) -> bool:
     """Whether a rule or a kind of rule has too few conversations for a verdict."""
     return row.grouping in ("kind", "rule") and row.over_rounds.n < MIN_SAMPLES
 

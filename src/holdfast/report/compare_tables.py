@@ -73,29 +73,7 @@ def _rounds_text(rounds: Sequence[int]) -> str:
     return f"{len(rounds)} rounds from {rounds[0]} to {rounds[-1]}"
 
 
-def _reason_of(value: Judged) -> str:
-    """Why a verdict is open, without the numbers of its row; "" if the reader sees that its
-    interval includes 0.
-
-        'one of 8 comparisons needs a wider interval, and that includes 0'
-    """
-    if not value.why or value.mean is None or value.why == INCLUDES_ZERO:
-        return ""
-    if value.n < MIN_SAMPLES:
-        return f"fewer than {MIN_SAMPLES} conversations"
-    return _INTERVAL.sub("", value.why)
-
-
-def _notes_of(rows: Sequence[RuleGroupComparison]) -> dict[str, str]:
-    """The marks of the notes below a table, such as '(1)', by the reason that each states."""
-    differences = [value for row in rows for value in (row.over_rounds, row.last_round)]
-    reasons = dict.fromkeys(filter(None, map(_reason_of, differences)))
-    return {reason: f"({number})" for number, reason in enumerate(reasons, start=1)}
-
-
-def _note_lines(notes: Mapping[str, str]) -> list[str]:
-    """The notes below a table: '(1) cannot tell: fewer than 20 conversations'."""
-    return [f"{mark} {CANNOT_TELL}: {reason}" for reason, mark in notes.items()]
+# --- The text for a terminal
 
 
 def compare_text(comparison: RunComparison) -> str:
@@ -136,6 +114,9 @@ def _fit_table(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str
     return [line for pair in zip(mean_lines, difference_lines, strict=True) for line in pair]
 
 
+# --- Markdown
+
+
 def compare_markdown(comparison: RunComparison) -> str:
     """The same as Markdown, for a comment on a pull request."""
     lines = [f"### {_escape(compare_title(comparison))}", ""]
@@ -161,12 +142,24 @@ def compare_markdown(comparison: RunComparison) -> str:
     return "\n".join(lines)
 
 
-def _difference_text(value: Judged, notes: Mapping[str, str]) -> str:
-    """'-0.09 [-0.15, -0.02] lower', or '... cannot tell (1)' with the mark of a note."""
-    if value.mean is None:
-        return "–"
-    mark = notes.get(_reason_of(value), "")
-    return f"{signed(value)} {value.verdict} {mark}".rstrip()
+def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table in Markdown."""
+    return [
+        f"| {' | '.join(map(_escape, names))} |",
+        f"|{' --- |' * len(names)}",
+        *(f"| {' | '.join(map(_escape, row))} |" for row in rows),
+    ]
+
+
+def _escape(text: str) -> str:
+    """Escapes text from suites and prompts, so that Markdown displays it as it is."""
+    text = " ".join(text.split())
+    for mark in "\\`*_<>|[]#@":
+        text = text.replace(mark, f"&#{ord(mark)};" if mark in "<>@#|" else f"\\{mark}")
+    return text
+
+
+# --- The rows of a comparison, and the notes on its open verdicts
 
 
 def _row_cells(
@@ -185,17 +178,34 @@ def _row_cells(
     ]
 
 
-def _markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [
-        f"| {' | '.join(map(_escape, names))} |",
-        f"|{' --- |' * len(names)}",
-        *(f"| {' | '.join(map(_escape, row))} |" for row in rows),
-    ]
+def _difference_text(value: Judged, notes: Mapping[str, str]) -> str:
+    """'-0.09 [-0.15, -0.02] lower', or '... cannot tell (1)' with the mark of a note."""
+    if value.mean is None:
+        return "–"
+    mark = notes.get(_reason_of(value), "")
+    return f"{signed(value)} {value.verdict} {mark}".rstrip()
 
 
-def _escape(text: str) -> str:
-    """Escapes text from suites and prompts, so that Markdown displays it as it is."""
-    text = " ".join(text.split())
-    for mark in "\\`*_<>|[]#@":
-        text = text.replace(mark, f"&#{ord(mark)};" if mark in "<>@#|" else f"\\{mark}")
-    return text
+def _notes_of(rows: Sequence[RuleGroupComparison]) -> dict[str, str]:
+    """The marks of the notes below a table, such as '(1)', by the reason that each states."""
+    differences = [value for row in rows for value in (row.over_rounds, row.last_round)]
+    reasons = dict.fromkeys(filter(None, map(_reason_of, differences)))
+    return {reason: f"({number})" for number, reason in enumerate(reasons, start=1)}
+
+
+def _note_lines(notes: Mapping[str, str]) -> list[str]:
+    """The notes below a table: '(1) cannot tell: fewer than 20 conversations'."""
+    return [f"{mark} {CANNOT_TELL}: {reason}" for reason, mark in notes.items()]
+
+
+def _reason_of(value: Judged) -> str:
+    """Why a verdict is open, without the numbers of its row; "" if the reader sees that its
+    interval includes 0.
+
+        'one of 8 comparisons needs a wider interval, and that includes 0'
+    """
+    if not value.why or value.mean is None or value.why == INCLUDES_ZERO:
+        return ""
+    if value.n < MIN_SAMPLES:
+        return f"fewer than {MIN_SAMPLES} conversations"
+    return _INTERVAL.sub("", value.why)

@@ -100,6 +100,7 @@ function strip(name, kind, values, first, last) {
     make("span", {}, `${fixed(first)} → ${fixed(last)}`));
 }
 
+/** The row of a conversation: its prompts and its scores; a click opens it. */
 function listRow(entry) {
   const { series, agent, user, stability, adoption, ended } = entry;
   const promptLine = (role, prompt) => make("span", { class: "said clamp" },
@@ -120,7 +121,8 @@ function listRow(entry) {
   return make("li", {}, button);
 }
 
-function more() {
+/** Adds the next rows to the list. */
+function showMore() {
   const end = Math.min(listed.length, shown + (shown ? MORE : FIRST));
   $("rows").append(...listed.slice(shown, end).map(listRow));
   shown = end;
@@ -153,7 +155,7 @@ function filterList() {
   listed.sort(ORDERS[get("order")]);
   $("rows").replaceChildren();
   shown = 0;
-  more();
+  showMore();
   $("count").replaceChildren(describeCount(listed));
   if (!onlyPrompt) return;
   const clear = make("button", { type: "button", class: "link" }, "show all");
@@ -182,7 +184,7 @@ function readPrompt(prompt, series, button) {
 const unpacked = new Map(); // promises of chunks, by number
 
 /** The texts of a conversation; a packed chunk is unpacked once. */
-async function texts(place) {
+async function textsOf(place) {
   const number = Math.floor(place / index.perChunk);
   if (!unpacked.has(number)) {
     const node = $(`chunk-${number}`);
@@ -204,7 +206,7 @@ async function unpack(base64) {
 }
 
 /** The system prompt of a speaker. */
-function brief(role, prompt) {
+function promptSection(role, prompt) {
   const title = role === "agent" ? "The agent is told" : "The user is told";
   const names = [prompt.category, prompt.id].filter(Boolean).join(" · ").replace("_", " ");
   return make("section", { class: `brief ${role}` }, make("h3", {}, title),
@@ -212,7 +214,8 @@ function brief(role, prompt) {
     make("p", { class: "meta" }, names));
 }
 
-const written = (tag, kind, text) =>
+/** A text of a model; "(empty reply)" if it is empty. */
+const modelText = (tag, kind, text) =>
   make(tag, { class: text ? kind : `${kind} nothing`, dir: "auto" }, text || "(empty reply)");
 
 function probeCard([, kind, question, reply, score, reason, mass, rule, note]) {
@@ -227,14 +230,14 @@ function probeCard([, kind, question, reply, score, reason, mass, rule, note]) {
   return make("div", { class: `probe ${isOwn ? "keep" : "take"}` },
     make("header", {}, title, result),
     make("p", { class: "question", dir: "auto" }, index.questions[question]),
-    written("p", "reply", reply),
+    modelText("p", "reply", reply),
     make("p", { class: "reason" }, reason, mass !== null && ` · mass ${mass.toFixed(3)}`));
 }
 
 function turnBubble([, speaker, text, note, mass]) {
   const notes = [speaker, note, mass !== null && `mass ${mass.toFixed(3)}`].filter(Boolean);
   return make("div", { class: `turn ${speaker}` },
-    make("p", { class: "name" }, notes.join(" · ")), written("div", "bubble", text));
+    make("p", { class: "name" }, notes.join(" · ")), modelText("div", "bubble", text));
 }
 
 /** A round of the conversation, with its probes before or after its turns, as they were asked. */
@@ -303,13 +306,13 @@ async function openReader(entry, from = null) {
     $("reader-title").focus();
   }
   try {
-    const data = await texts(entry.place);
+    const data = await textsOf(entry.place);
     if (current !== entry) return;
     const numbers = new Set([...data.turns, ...data.probes].map((item) => item[0]));
     const rounds = [...numbers].sort((a, b) => a - b);
     body.replaceChildren(
       make("div", { class: "briefs" },
-        brief("agent", entry.agent), !entry.series.isGiven && brief("user", entry.user)),
+        promptSection("agent", entry.agent), !entry.series.isGiven && promptSection("user", entry.user)),
       ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)),
       data.ended ? make("p", { class: "ended", dir: "auto" }, data.ended) : "");
     body.scrollTop = 0;
@@ -322,11 +325,13 @@ function setUpReader() {
   const reader = $("reader");
   const linked = () => entries.find((entry) => addressOf(entry) === location.hash);
 
+  /** Opens a neighbour in the list. */
   function step(by) {
     const next = listed[listed.indexOf(current) + by];
     if (listed.includes(current) && next) openReader(next);
   }
 
+  /** Takes the conversation out of the address, and gives the focus back. */
   function leave() {
     if (linked() && history.state === "reader") history.back();
     else if (linked()) setAddress("");
@@ -334,6 +339,7 @@ function setUpReader() {
     opener = null;
   }
 
+  /** Opens the conversation that the address names. */
   function follow() {
     if (linked()) openReader(linked());
     else reader.close();
@@ -356,7 +362,7 @@ $("filters").addEventListener("input", () => {
 $("filters").addEventListener("submit", (event) => event.preventDefault());
 $("more").addEventListener("click", () => {
   const start = shown;
-  more();
+  showMore();
   $("rows").children[start]?.querySelector("button").focus();
 });
 filterList();

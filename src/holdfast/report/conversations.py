@@ -125,18 +125,7 @@ def pack(all_series: Sequence[Series]) -> PackedConversations:
     sides = (side for record in records for side in (record.agent, record.user))
     prompts = _number_distinct(map(_prompt_of, sides))
     questions = _number_distinct(probe.question for record in records for probe in record.answered)
-    rows = [
-        PackedRow(
-            series=position.series,
-            conversation=position.conversation,
-            agent=prompts[_prompt_of(record.agent)],
-            user=prompts[_prompt_of(record.user)],
-            stability=_rounded(all_series[position.series].stability[position.row]),
-            adoption=_rounded(all_series[position.series].adoption[position.row]),
-            ended=record.ended.round if record.ended else None,
-        )
-        for record, position in zip(records, positions, strict=True)
-    ]
+    rows = [_pack_row(all_series, position, prompts) for position in positions]
     listing = {
         "prompts": [prompt._asdict() for prompt in prompts],
         "questions": list(questions),
@@ -147,6 +136,23 @@ def pack(all_series: Sequence[Series]) -> PackedConversations:
     texts = [_pack_texts(record, questions) for record in records]
     starts = range(0, len(texts), PER_CHUNK)
     return PackedConversations(listing, [texts[start : start + PER_CHUNK] for start in starts])
+
+
+def _pack_row(
+    all_series: Sequence[Series], position: _PackedPosition, prompts: Mapping[_PromptText, int]
+) -> PackedRow:
+    """The row of the conversation at a position; `prompts` has the number of each prompt."""
+    series = all_series[position.series]
+    record = series.records[position.row]
+    return PackedRow(
+        series=position.series,
+        conversation=position.conversation,
+        agent=prompts[_prompt_of(record.agent)],
+        user=prompts[_prompt_of(record.user)],
+        stability=_rounded(series.stability[position.row]),
+        adoption=_rounded(series.adoption[position.row]),
+        ended=record.ended.round if record.ended else None,
+    )
 
 
 def _number_distinct(values: Iterable[T]) -> dict[T, int]:

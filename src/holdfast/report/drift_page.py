@@ -60,13 +60,13 @@ class RulesSection(NamedTuple):
 
     Attributes:
         rows: the rules in enough conversations for an interval; `charts` has a chart for each.
-        few: the rules in too few conversations.
+        rare: the rules in too few conversations.
         differences: what each method changes at each of `rows`.
     """
 
     charts: series_charts.Multiples
     rows: list[EstimateRow]
-    few: list[EstimateRow]
+    rare: list[EstimateRow]
     differences: list[RowDifference]
 
 
@@ -231,7 +231,7 @@ def _rules_section(series: Sequence[Series]) -> RulesSection | None:
     return RulesSection(
         charts=series_charts.multiples(series, groups, "Keeps {}"),
         rows=enough,
-        few=[row for row in rows if row not in enough],
+        rare=[row for row in rows if row not in enough],
         differences=rule_differences(series, enough),
     )
 

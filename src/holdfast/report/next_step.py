@@ -55,12 +55,7 @@ def _choose_step(results: DriftResults) -> str:
     if never_followed and (fix or outcome is not Outcome.DRIFTS):
         return f"Next: {_reword_clause(never_followed)}."
     if fix and fix.last_round.sign > 0:
-        if _breaks_down(fix.row.series):
-            return (
-                "Next: read conversations with this fix on the page before you use it, as their"
-                " turns repeat themselves."
-            )
-        return _use_fix_step(fix.row.series.method, setup)
+        return _use_fix_step(fix.row.series, setup)
     if fix and fix.over_all_rounds.sign < 0:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
     if outcome is Outcome.DRIFTS and not fix:
@@ -164,8 +159,18 @@ def _duration_note(seconds: float, at_most: float = 0.0) -> str:
     return f" (about {duration(seconds)})"
 
 
-def _use_fix_step(spec: str, setup: RunSetup) -> str:
-    """How to serve a model with the fix that helps, and how to measure its cost."""
+def _use_fix_step(series: Series, setup: RunSetup) -> str:
+    """How to serve a model with the fix that helps, and how to measure its cost.
+
+    Args:
+        series: the conversations with the fix.
+    """
+    if _breaks_down(series):
+        return (
+            "Next: read conversations with this fix on the page before you use it, as their turns"
+            " repeat themselves."
+        )
+    spec = series.method
     compiled = _compile(spec)
     needs_proxy = compiled.edits_requests and (setup.endpoint or compiled.needs_rules)
     if needs_proxy and setup.endpoint:

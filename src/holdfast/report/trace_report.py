@@ -1,10 +1,7 @@
 """The lines and the page of `holdfast trace`: how mass decays, and whether scores follow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from holdfast.analysis.decay import Decay, MassChange, Trace
 from holdfast.analysis.statistics import Estimate
@@ -15,11 +12,17 @@ from holdfast.records import read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
-if TYPE_CHECKING:
-    pass
-
 _TOGETHER = "they rise together"
 _OPPOSITE = "one falls as the other rises"
+# the pictures of each section of the page, by the name of their file, and their titles
+_PICTURES = {
+    "decay": {
+        "decay": "Mass at each generated token, a line for each round",
+        "models": "The models side by side",
+    },
+    "heads": {"heads": "Mass in round 1, and its drop, in every head"},
+    "behaviour": {"mass_and_behaviour": "Stability of the probes by their mean mass"},
+}
 
 
 def trace_lines(trace: Trace) -> list[str]:
@@ -34,6 +37,7 @@ def trace_lines(trace: Trace) -> list[str]:
 
 
 def _all_heads_line(trace: Trace) -> str:
+    """The mass in the first round and the last, as the mean over all heads."""
     mass = trace.average.mass
     first, last = (with_interval(value, "{:.3f}".format) for value in (mass[0], mass[-1]))
     return (
@@ -43,6 +47,7 @@ def _all_heads_line(trace: Trace) -> str:
 
 
 def _shown_head_line(trace: Trace) -> str:
+    """The same for the head whose mass falls most."""
     layer, head = trace.shown_head
     first = trace.head.mass[0].mean
     last = trace.head.mass[-1].mean
@@ -107,25 +112,13 @@ def _interval_and_verdict(value: Estimate, above: str, below: str) -> str:
 def trace_page(traces: Sequence[Trace], folder: Path) -> str:
     """The HTML of the page of one or two traced models."""
     first = traces[0]
-    runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
+    runs = {name: read_run(folder / name) for name in MODELS[: len(traces)]}
     figures_folder = folder / "figures"
     content = {
-        "decay": pictures(
-            figures_folder,
-            {
-                "decay": "Mass at each generated token, a line for each round",
-                "models": "The models side by side",
-            },
-        ),
+        **{name: pictures(figures_folder, titles) for name, titles in _PICTURES.items()},
         "changes": Table(
             "Change of the logarithm of the mass over a dialog, with 95% intervals",
             _changes_table(traces),
-        ),
-        "heads": pictures(
-            figures_folder, {"heads": "Mass in round 1, and its drop, in every head"}
-        ),
-        "behaviour": pictures(
-            figures_folder, {"mass_and_behaviour": "Stability of the probes by their mean mass"}
         ),
         "correlations": Table(
             "Correlation of a probe’s mass with its score, with 95% intervals",
@@ -151,6 +144,7 @@ def _share_text(mass: Estimate) -> str:
 
 
 def _changes_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
+    """The changes of the mean over all heads and of the head that is shown, for each model."""
     rows: list[tuple[str, ...]] = [
         ("model and heads", "change", "measured", "uniform attention", "difference")
     ]
@@ -162,6 +156,7 @@ def _changes_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
 
 
 def _change_rows(heads: str, decay: Decay) -> list[tuple[str, ...]]:
+    """The rows of the three changes of some heads."""
     changes = {
         "between turns": decay.between_turns,
         "within turns": decay.within_turns,
@@ -180,6 +175,7 @@ def _change_rows(heads: str, decay: Decay) -> list[tuple[str, ...]]:
 
 
 def _correlations_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
+    """The correlations of each model."""
     rows: list[tuple[str, ...]] = [
         ("model", "over all probes", "within rounds", "within dialogs", "between dialogs")
     ]

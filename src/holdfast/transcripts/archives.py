@@ -15,7 +15,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -81,37 +81,58 @@ def _sample_in_files(
     Args:
         load: parses a file of the archive.
     """
-    values: dict[str, list[Any]] = {"": [], "messages": [], "attachments": []}
+    samples: list[Any] = []
+    messages: list[Any] = []
+    attachments: list[Any] = []
+    lists = {"messages": messages, "attachments": attachments}
     for member in sorted(members, key=_number_of):
         kind, _, name = member.filename.removeprefix(f"{folder}/").rpartition("/")
-        is_part = kind in ("messages", "attachments") and name.removesuffix(".json").isdecimal()
-        if not (is_part or name == "sample.json"):
+        is_list = kind in lists and name.removesuffix(".json").isdecimal()
+        if not (is_list or name == "sample.json"):
             continue
         part = load(member)
         if isinstance(part, Unread):
             yield part
-        elif is_part:
-            values[kind] += list_or_empty(part.value)
+        elif is_list:
+            lists[kind] += list_or_empty(part.value)
         else:
-            values[""].append(part.value)
-    if not values[""]:
+            samples.append(part.value)
+    if not samples:
         yield Unread(f"{source} is a sample in parts, of which sample.json is missing")
         return
-    sample = fields_of(values[""][0])
-    messages: list[Any] = []
-    if "message_refs" not in sample:  # its messages are in sample.json, or in the files alone
-        messages = list_or_empty(sample.get("messages")) or values["messages"]
+    sample = fields_of(samples[0])
+    own_messages: list[Any] = []
+    for message in _messages_of_sample(source, sample, messages):
+        if isinstance(message, Unread):
+            yield message
+        else:
+            own_messages.append(message)
+    own_attachments = {
+        **fields_of(sample.get("attachments")),
+        **{str(number): text for number, text in enumerate(attachments)},
+    }
+    yield Located(source, {**sample, "messages": own_messages, "attachments": own_attachments})
+
+
+def _messages_of_sample(
+    source: str, sample: Mapping[str, Any], messages: Sequence[Any]
+) -> Iterator[Any | Unread]:
+    """Yields the messages of a sample.
+
+    They are in the sample itself, in its files, or at the positions in these that the sample gives:
+    `"message_refs": [[0, 3], [5, 6]]`.
+
+    Args:
+        messages: those in its files.
+    """
+    if "message_refs" not in sample:
+        yield from list_or_empty(sample.get("messages")) or messages
     for bounds in list_or_empty(sample.get("message_refs")):
         match bounds:
-            case [int(start), int(end)] if 0 <= start < end <= len(values["messages"]):
-                messages += values["messages"][start:end]
+            case [int(start), int(end)] if 0 <= start < end <= len(messages):
+                yield from messages[start:end]
             case _:
                 yield Unread(f"{source}: its messages {shortened(bounds)} are not in its files")
-    attachments = {
-        **fields_of(sample.get("attachments")),
-        **{str(number): text for number, text in enumerate(values["attachments"])},
-    }
-    yield Located(source, {**sample, "messages": messages, "attachments": attachments})
 
 
 def _number_of(member: zipfile.ZipInfo) -> int:

@@ -34,9 +34,21 @@ def is_bookkeeping_event(value: Any) -> bool:
     return has_type and not value.keys() & {"role", "content", "message", "messages"}
 
 
+def load_json(source: str, content: Any) -> Located | Unread:
+    """Parses a value that is a JSON document by itself, such as a member of an archive.
+
+    Args:
+        content: bytes or a text; any other value, such as a number in a database, is not JSON.
+    """
+    try:
+        return Located(source, json.loads(content or ""))
+    except (TypeError, ValueError, RecursionError) as error:
+        return Unread(f"{source} is not JSON: {reason_of(error)}")
+
+
 def parse(path: Path, text: str) -> Iterator[Located | Unread]:
     """Parses the text of a file: a value per line, or those of a JSON document."""
-    is_document = may_be_document(path) and not _is_json_lines(text)
+    is_document = may_be_document(path) and not _begins_with_json_line(text)
     if is_document or (begins_document(text) and _documents_or_none(text) is not None):
         return _parse_document(path, text)
     return parse_lines(path, text.split("\n"))
@@ -52,7 +64,7 @@ def may_be_document(path: Path) -> bool:
     return re.search(r"\.json(?:\.(?:gz|bz2|xz|zst))?\Z", path.name.lower()) is not None
 
 
-def _is_json_lines(text: str) -> bool:
+def _begins_with_json_line(text: str) -> bool:
     """Whether a text has several lines and the first is JSON, whatever the file's name says."""
     first, _, rest = text.strip().partition("\n")
     try:
@@ -60,6 +72,9 @@ def _is_json_lines(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return bool(rest)
+
+
+# --- JSON documents
 
 
 def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
@@ -71,13 +86,6 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
     entries = [document, *others] if others else _entries_of(document)
     for number, entry in enumerate(entries, start=1):
         yield Located(f"{path}, entry {number}", entry)
-
-
-def _documents_or_none(text: str) -> list[Any] | None:
-    try:
-        return [*_documents_in(text)]
-    except (ValueError, RecursionError):
-        return None
 
 
 def _entries_of(document: Any) -> list[Any]:
@@ -100,16 +108,80 @@ def _documents_in(text: str) -> Iterator[Any]:
         yield document
 
 
-def load_json(source: str, content: Any) -> Located | Unread:
-    """Parses a value that is a JSON document by itself, such as a member of an archive.
+def _documents_or_none(text: str) -> list[Any] | None:
+    try:
+        return [*_documents_in(text)]
+    except (ValueError, RecursionError):
+        return None
 
-    Args:
-        content: bytes or a text; any other value, such as a number in a database, is not JSON.
+
+# --- JSON lines
+
+
+def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
+    """Parses the lines of a file; `first` is the number of the first line."""
+    for number, line in enumerate(lines, start=first):
+        if not line.strip():
+            continue
+        line = line.strip(_AROUND_VALUES) or line
+        if not line.isascii() and _NOT_UTF8.search(line):
+            text = in_windows_1252(line)
+            if not (text and _is_json(text)):
+                yield Unread(f"{path}, line {number}: it is not UTF-8 text")
+                continue
+            yield Unread(f"{path}, line {number}: it is not UTF-8, and was read as Windows-1252")
+            line = text
+        source = f"{path}, line {number}"
+        try:
+            for value in _values_in_line(line):
+                yield Located(source, value)
+        except (ValueError, RecursionError) as error:
+            record = _last_whole_record(line)
+            if record is None:
+                yield Unread(f"{source}: it is not JSON: {reason_of(error)}")
+            else:
+                yield Unread(f"{source}: left out a record that was written only in part")
+                yield Located(source, record)
+
+
+def _values_in_line(line: str) -> list[Any]:
+    """Returns the value on a line; the several objects that were written at once; or the entry of
+    an array that was written a line at a time, whose other lines are `[` and `]`.
+
+    Raises:
+        ValueError: it is not JSON.
     """
     try:
-        return Located(source, json.loads(content or ""))
-    except (TypeError, ValueError, RecursionError) as error:
-        return Unread(f"{source} is not JSON: {reason_of(error)}")
+        return [json.loads(line)]
+    except ValueError:
+        entry = line.strip().removeprefix("[").removesuffix("]").strip(" ,")
+        if not entry:
+            return []
+        if not entry.startswith("{"):
+            raise
+        values = _documents_or_none(entry) or []
+        if not values or not all(isinstance(value, dict) for value in values):
+            raise
+        return values
+
+
+def _last_whole_record(line: str) -> Any:
+    """Returns the record at the end of a line that begins with a part of one: a program was
+    stopped while it wrote, and wrote the record or the next one again; None if there is none.
+    """
+    first = _FIRST_FIELD.match(line)
+    start = line.find(first[0], 1) if first is not None else -1
+    length = len(line.rstrip())
+    while first is not None and start > 0:
+        with suppress(ValueError, RecursionError):
+            record, end = _DECODER.raw_decode(line, start)
+            if end == length:  # otherwise an object within the record
+                return record
+        start = line.find(first[0], start + 1)
+    return None
+
+
+# --- Text
 
 
 def _is_json(text: str) -> bool:
@@ -133,66 +205,3 @@ def in_windows_1252(text: str) -> str:
         return text.encode("utf-8", "surrogateescape").decode("cp1252")
     except UnicodeDecodeError:
         return ""
-
-
-def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
-    """Parses the lines of a file; `first` is the number of the first line."""
-    for number, line in enumerate(lines, start=first):
-        if not line.strip():
-            continue
-        line = line.strip(_AROUND_VALUES) or line
-        if not line.isascii() and _NOT_UTF8.search(line):
-            text = in_windows_1252(line)
-            if not (text and _is_json(text)):
-                yield Unread(f"{path}, line {number}: it is not UTF-8 text")
-                continue
-            yield Unread(f"{path}, line {number}: it is not UTF-8, and was read as Windows-1252")
-            line = text
-        source = f"{path}, line {number}"
-        try:
-            for value in _values_on(line):
-                yield Located(source, value)
-        except (ValueError, RecursionError) as error:
-            record = _record_written_again(line)
-            if record is None:
-                yield Unread(f"{source}: it is not JSON: {reason_of(error)}")
-            else:
-                yield Unread(f"{source}: left out a record that was written only in part")
-                yield Located(source, record)
-
-
-def _values_on(line: str) -> list[Any]:
-    """Returns the value on a line; the several objects that were written at once; or the entry of
-    an array that was written a line at a time, whose other lines are `[` and `]`.
-
-    Raises:
-        ValueError: it is not JSON.
-    """
-    try:
-        return [json.loads(line)]
-    except ValueError:
-        entry = line.strip().removeprefix("[").removesuffix("]").strip(" ,")
-        if not entry:
-            return []
-        if not entry.startswith("{"):
-            raise
-        values = _documents_or_none(entry) or []
-        if not values or not all(isinstance(value, dict) for value in values):
-            raise
-        return values
-
-
-def _record_written_again(line: str) -> Any:
-    """Returns the record at the end of a line that begins with a part of one: a program was
-    stopped while it wrote, and wrote the record or the next one again; None if there is none.
-    """
-    first = _FIRST_FIELD.match(line)
-    start = line.find(first[0], 1) if first is not None else -1
-    length = len(line.rstrip())
-    while first is not None and start > 0:
-        with suppress(ValueError, RecursionError):
-            record, end = _DECODER.raw_decode(line, start)
-            if end == length:  # otherwise an object within the record
-                return record
-        start = line.find(first[0], start + 1)
-    return None

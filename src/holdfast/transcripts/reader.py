@@ -47,11 +47,16 @@ Values = list[Located]  # of one file
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a file that is in no transcript."""
+    """A part of a file that is in no transcript.
 
-    sentence: str  # which part, and why
-    # when it was found: 0 while parsing lines, 1 among values in no format, 2 by a format's reader;
-    # parts of a file that were read apart are reported in this order, as if it was read at once
+    Args:
+        sentence: which part, and why.
+        stage: when it was found: 0 while parsing lines, 1 among values in no format, 2 by a
+            format's reader. Parts of a file that were read apart are reported in this order, as if
+            it had been read at once.
+    """
+
+    sentence: str
     stage: int = field(default=0, compare=False)
 
 

@@ -192,8 +192,8 @@ def _unknown_values(path: Path, values: Values, formats: Sequence[Format]) -> It
     unknown_types: Counter[str] = Counter()
     for source, value in values:
         if not (has_events and is_bookkeeping_event(value)):
-            what = "its Markdown" if isinstance(value, Markdown) else shortened(value)
-            yield Unread(f"{source}: {what} is in no known format", stage=1)
+            content = "its Markdown" if isinstance(value, Markdown) else shortened(value)
+            yield Unread(f"{source}: {content} is in no known format", stage=1)
         elif value["type"] not in known_types:
             unknown_types[value["type"]] += 1
     yield from unknown_lines(path, unknown_types, stage=1)

@@ -8,8 +8,9 @@ import contextlib
 import io
 import json
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_document
@@ -25,7 +26,7 @@ from holdfast.coding_agents.settings_files import (
 from holdfast.errors import UsageError
 
 EXAMPLES = """examples:
-  holdfast remind --suite rules.yaml --install  # show the lines for the agents that you use here
+  holdfast remind --suite rules.yaml --install  # show the lines for the agent that you use here
   holdfast remind --suite rules.yaml --install --agent claude-code --yes  # write them
 
 Exit codes:
@@ -78,27 +79,43 @@ def _install(arguments: RemindArguments) -> int:
     load_hook_rules(arguments.suite, arguments.allow_code, check=True)  # refuses one that fails
     agents = _agents(arguments)
     command = _hook_command(arguments)
+    hooks = {agent.name: hook_settings(agent, command) for agent in agents}
     written: list[Path] = []
-    for agent in agents:
-        file = arguments.settings or agent.settings
-        if arguments.yes:
+    if arguments.yes:
+        for agent in agents:
+            file = arguments.settings or agent.settings
             _write_hooks(agent, command, file)
             written.append(file)
-        else:
-            print(f"{agent.name}, {file}:")
-            print(format_settings(hook_settings(agent, command)))
+    else:
+        _show_hooks(agents, hooks, arguments)
     program = start_command()[0]
     if program != "holdfast":
         print(f"The hooks call {program} by its whole path; install them again if you move it.")
-    hooks = {agent.name: hook_settings(agent, command) for agent in agents}
-    if not arguments.yes:
-        print("Nothing was written; --agent NAME --yes adds these lines to the file.")
-        if others := [name for name in AGENTS if name not in hooks]:
-            print(f"For another agent: --agent {' or '.join(others)}.")
     if "codex" in hooks:
         print("Codex runs a hook only once it is trusted: open /hooks in Codex.")
     write_document({"hooks": hooks, "written": written})
     return 0
+
+
+def _show_hooks(
+    agents: Sequence[CodingAgent],
+    hooks: Mapping[str, Mapping[str, Any]],
+    arguments: RemindArguments,
+) -> None:
+    """Prints the lines for one agent or those named; of several others, only the events."""
+    shows_lines = arguments.agent is not None or len(agents) == 1
+    for agent in agents:
+        file = arguments.settings or agent.settings
+        if shows_lines:
+            print(f"{agent.name}, {file}:\n{format_settings(hooks[agent.name])}")
+        else:
+            print(f"{agent.name}: hooks for {', '.join(agent.events)} in {file}")
+    if not shows_lines:
+        print("Nothing was written; --agent NAME shows the lines, and with --yes adds them.")
+        return
+    print("Nothing was written; --agent NAME --yes adds these lines to the file.")
+    if others := [name for name in AGENTS if name not in hooks]:
+        print(f"For another agent: --agent {' or '.join(others)}.")
 
 
 def _agents(arguments: RemindArguments) -> list[CodingAgent]:

@@ -75,25 +75,35 @@ class TimedRun:
         note_plan(self.plan, self.pilot, first, max(self.seconds, expected), self.minutes)
         if is_url(self.model):
             note(f"at most {self._count_replies(missing):,} requests to {self.model}.")
-        began = time.monotonic()
-        begun: set[int] = set()
-        box = TimeBox(self.seconds, first, expected)
-        for numbers in box.groups(missing):
-            begun.update(numbers)
-            self._run_group(numbers, box.deadlines)
+        begun = self._hold_groups(missing, TimeBox(self.seconds, first, expected))
         left = self._missing()
-        if len(left) == total:
-            raise self._none_ended()
-        if numbers := self._numbers_for_verdict(missing, left, time.monotonic() - began):
-            begun.update(numbers)
-            end = time.monotonic() + self._max_overtime
-            self._run_group(numbers, Deadlines(end, end, end))
-            left = self._missing()
         recorded = count_of(total - len(left), "conversation")
         line = f"{recorded} recorded, of at most {total}, in {self.run.out}"
         if given_up := len(begun.intersection(left)):
             line = f"{line}; {given_up} more had not ended when the time was up"
         note(f"{line}.")
+
+    def _hold_groups(self, missing: Sequence[int], box: TimeBox) -> set[int]:
+        """Holds conversations group by group, then those that lack for a verdict.
+
+        Returns the numbers of the conversations that were begun.
+
+        Raises:
+            HoldfastError: none has ended.
+        """
+        began = time.monotonic()
+        begun: set[int] = set()
+        for numbers in box.groups(missing):
+            begun.update(numbers)
+            self._run_group(numbers, box.deadlines)
+        left = self._missing()
+        if len(left) == self.run.settings.conversations:
+            raise self._none_ended()
+        if numbers := self._numbers_for_verdict(missing, left, time.monotonic() - began):
+            begun.update(numbers)
+            end = time.monotonic() + self._max_overtime
+            self._run_group(numbers, Deadlines(end, end, end))
+        return begun
 
     def _run_group(self, numbers: Sequence[int], deadlines: Deadlines) -> None:
         """Holds conversations side by side, until they have ended or are given up."""
@@ -112,7 +122,7 @@ class TimedRun:
     ) -> Sequence[int]:
         """The conversations to hold after the time, so that there are enough for a verdict.
 
-        None if there are enough, or if the others would take too long at the pace so far.
+        [] if there are enough, or if the others would take too long at the pace so far.
 
         Args:
             missing, left: the numbers that the folder lacked at first, and those it lacks now.

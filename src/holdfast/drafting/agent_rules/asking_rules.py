@@ -118,26 +118,37 @@ def _acts_after_asking(instruction: Instruction) -> str:
         return ""
     number = numbers[0]
     asked = f"{instruction.object} {_join(circumstances[:number])}"
-    acts = circumstances[number].text
-    rest = circumstances[number + 1 :]
-    further = [text for relation, text in rest if relation is Relation.BEFORE]
-    if further:  # "before changing code and before pushing"
-        acts = re.sub(r" (?:and|or)$", "", acts.strip(" ,"))
-        acts = ", ".join((acts, *further))
-        rest = tuple(n for n in rest if n.relation is not Relation.BEFORE)
-    if "`" in acts and rest and all(relation is Relation.WITH for relation, _ in rest):
-        acts = ", ".join((acts, *(text for _, text in rest)))  # "before `git add`, `git commit`"
-        rest = ()
-    if rest and _is_approval(_join(rest), must_ask=False, may_be_empty=True):
-        rest = ()
+    if not _asks_for_approval(instruction, asked):
+        return ""
+    return _list_acts(circumstances[number].text, circumstances[number + 1 :])
+
+
+def _asks_for_approval(instruction: Instruction, asked: str) -> bool:
+    """Whether an order such as "get the user's approval" is about approval and nothing else.
+
+    Args:
+        asked: the words after its verb, up to the act.
+    """
     words = set(_words_in(asked))
     names_approval = bool(words & _WORDS_OF_APPROVAL)
     if instruction.does(["check", "wait", "confirm"]):
         names_approval = names_approval or bool(words & _PEOPLE)
-    if not words <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL:
-        return ""
     if instruction.does(_NEEDS_OBJECT | {"require"}) and not names_approval:
-        return ""
+        return False
+    return words <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL
+
+
+def _list_acts(acts: str, rest: Sequence[Circumstance]) -> str:
+    """The acts after "before", with those that the circumstances after them add."""
+    further = [text for relation, text in rest if relation is Relation.BEFORE]
+    if further:  # "before changing code and before pushing"
+        acts = re.sub(r" (?:and|or)$", "", acts.strip(" ,"))
+        acts = ", ".join((acts, *further))
+        rest = [n for n in rest if n.relation is not Relation.BEFORE]
+    if "`" in acts and rest and all(relation is Relation.WITH for relation, _ in rest):
+        return ", ".join((acts, *(text for _, text in rest)))  # "before `git add`, `git commit`"
+    if rest and _is_approval(_join(rest), must_ask=False, may_be_empty=True):
+        return acts
     return " ".join(filter(None, (acts, _join(rest))))
 
 

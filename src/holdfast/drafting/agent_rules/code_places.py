@@ -132,28 +132,38 @@ _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer pla
 def places_of(instruction: Instruction, statement: Statement) -> Places | None:
     """The places that an instruction names; None if one of them is not a set of files.
 
-    Args:
-        statement: the statement of the instruction. "Anywhere else" is outside of the place that
-            the first sentence of its list item names.
+    "Anywhere else" is outside of the place that the first sentence of the list item names.
     """
     named: list[Places | None] = []
-    is_exception = False  # "except in tests" is two circumstances
+    follows_except = False  # "except in tests" is two circumstances
     for relation, text in instruction.circumstances:
         is_from = relation is Relation.FROM and instruction.object and is_place_of_code(text)
-        if is_exception or (relation is Relation.EXCEPT and text):
+        if follows_except or (relation is Relation.EXCEPT and text):
             named.append(outside(text) if relation in (Relation.IN, Relation.EXCEPT) else None)
         elif relation is Relation.IN or is_from:
-            place = _inside(text) or _folder_named(text, statement.document)
-            place = place or _kind_of_files(text)
-            named.append(place or _all_inside(text, statement.document))
+            named.append(_files_in(text, statement.document))
         elif relation is Relation.OUTSIDE:
-            paths = codes_in(statement.opening)
-            is_known = bool(text) or len(paths) == 1
-            named.append(outside(text or f"`{paths[0]}`") if is_known else None)
-        is_exception = relation is Relation.EXCEPT and not text
-    if is_exception:
+            named.append(outside(text) if text else _outside_opening(statement))
+        follows_except = relation is Relation.EXCEPT and not text
+    if follows_except or None in named:
         return None
-    return None if None in named else _join(filter(None, named))
+    return _join(filter(None, named))
+
+
+def _files_in(place: str, document: str) -> Places | None:
+    """The files in a place, or in all places of a list; None if it is not a set of files."""
+    return (
+        _inside(place)
+        or _folder_named(place, document)
+        or _kind_of_files(place)
+        or _all_inside(place, document)
+    )
+
+
+def _outside_opening(statement: Statement) -> Places | None:
+    """The files outside of the only path that the first sentence of a list item names."""
+    paths = codes_in(statement.opening)
+    return outside(f"`{paths[0]}`") if len(paths) == 1 else None
 
 
 def _join(places: Iterable[Places]) -> Places:
@@ -260,7 +270,9 @@ def outside(place: str) -> Places | None:
     return Places(excluded=tuple(excluded))
 
 
-_HEADING_OF_TESTS = form(  # headings
+# --- The rules that forbid code in these files
+
+_HEADING_OF_TESTS = form(
     "Unit test conventions:",
     r"(?:writing |unit |e2e )*tests?(?:ing)?"
     r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?",
@@ -279,9 +291,9 @@ def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statemen
     may have it.
     """
     included = places.included
-    if not included and any(map(_OF_A_ROUTE.match, statement.under[-1:])):
-        return []
-    if any("*" in token.files for token in tokens) and _is_of_what_is_said(statement):
+    is_of_a_page = not included and any(map(_OF_A_ROUTE.match, statement.under[-1:]))
+    may_be_of_messages = any("*" in token.files for token in tokens)
+    if is_of_a_page or (may_be_of_messages and _is_of_what_is_said(statement)):
         return []
     if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
         included = TESTS

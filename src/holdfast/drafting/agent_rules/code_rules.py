@@ -40,6 +40,8 @@ from holdfast.drafting.grammar.instructions import (
 from holdfast.drafting.grammar.named_files import RUST, TESTS
 from holdfast.drafting.rules_file import Statement
 
+# --- Set phrases
+
 _NAMED_EXPORTS = form(
     "Use only named exports", r"(?:always )?(?:(?:use |only )*named exports(?: only| exclusively)?)"
 )
@@ -119,6 +121,7 @@ _SET_PHRASES = (
         "catching exception",
     ),
 )
+# "no comments", below "Code style"
 _NO_COMMENTS = re.compile(r"no comments", re.I)
 _OF_CODE = re.compile(r"\bcode\b|\bcoding\b", re.I)
 _ABSOLUTE_IMPORTS = re.compile(r"(?:use |prefer )?absolute\b[^.]*\b(?:not|never|no) relative", re.I)
@@ -132,45 +135,6 @@ _NO_MORE = re.compile(
     rf"{NEVER} (?:add|introduce|use|write) (?:any )?(?:more|new ones)\b",
     re.I,
 )
-_AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
-_PLACES = (Relation.IN, Relation.OUTSIDE)
-_WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
-_HARDCODE = ("hardcode", "hard-code")
-_NAME_OF_VALUE = re.compile(r"[A-Za-z_][\w.]*")
-_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide", "disable")
-_PURPOSE = re.compile(
-    r"\w+ing|images|performance|interactivity|output|logs"
-    r"|(?:safety|security|consistency|correctness)(?: and .*)?",
-    re.I,
-)
-_AS_SHORTCUT = re.compile(
-    r"(?:an? )?(?:easy |quick )?(?:shortcuts?|workarounds?|escape hatch(?:es)?)"
-)
-# what `print()` is for, and what `os.system` is for
-_USUAL_PURPOSES = re.compile(
-    r"(?:(?:any|application|production|general|debug) )*(?:logging|logs|debugging|debug output)"
-    r"(?: or (?:logging|debugging))?"
-    r"|(?:(?:launch|start|runn|execut|spawn)ing )(?:(?:any|the|external|shell|child|sub) ?)*"
-    r"(?:process(?:es)?|commands?|programs?|scripts)",
-    re.I,
-)
-_EXCEPTION_LAST = re.compile(r"(?P<text>[^`,]+),? except (?:for |in )+(?P<place>.+)", re.I)
-_TO_SILENCE = re.compile(
-    r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
-)
-# names that no English word looks like, also without backticks: setTimeout/setInterval
-_IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{2,}(?:[A-Z][a-z0-9]+)+"
-# a member of a class: Directory.SetCurrentDirectory
-_MEMBER = r"(?:[A-Z][a-z]\w*\.)+[A-Z][a-z]+[A-Z]\w*"
-_IDENTIFIERS = re.compile(
-    rf"(?<![\w./@-])(?:{_MEMBER}|{_IDENTIFIER}(?:/{_IDENTIFIER})*)(?![\w/@-]|\.\w)"
-)
-# "using any types in TypeScript"
-_ANY_TYPE = re.compile(r"\b(us(?:e|ing)) any types?(?= in TypeScript$|$)", re.I)
-# "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used
-_MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
-_BARE_CALL = re.compile(rf"{NEVER} `", re.I)
-_PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 _QUOTED_COMMENTS = re.compile(
     rf"{NEVER} (?:emit|write|add|use|include|generate|leave|put) (?P<words>[\"“'`]\w+[\"”'`]"
     r"(?:(?:, (?:or |and )?| or | and )[\"“'`]\w+[\"”'`])*) comments?(?: in .*)?",
@@ -208,6 +172,25 @@ def _token_of_phrase(clause: Clause) -> CodeToken | None:
         return CodeToken(rf"(?://|#|--)\s*{one_of(*words)}\b") if words else None
     more = _NO_MORE.search(clause.statement.text)  # "there is some `any` left, do not add more"
     return code_token(more["code"]) if more and clause.text in more[0] else None
+
+
+# --- The code that an instruction forbids
+
+# "named exports only, except in tests"
+_EXCEPTION_LAST = re.compile(r"(?P<text>[^`,]+),? except (?:for |in )+(?P<place>.+)", re.I)
+# names that no English word looks like, also without backticks: setTimeout/setInterval
+_IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{2,}(?:[A-Z][a-z0-9]+)+"
+# a member of a class: Directory.SetCurrentDirectory
+_MEMBER = r"(?:[A-Z][a-z]\w*\.)+[A-Z][a-z]+[A-Z]\w*"
+_IDENTIFIERS = re.compile(
+    rf"(?<![\w./@-])(?:{_MEMBER}|{_IDENTIFIER}(?:/{_IDENTIFIER})*)(?![\w/@-]|\.\w)"
+)
+# "using any types in TypeScript"
+_ANY_TYPE = re.compile(r"\b(us(?:e|ing)) any types?(?= in TypeScript$|$)", re.I)
+# "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used
+_MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
+_BARE_CALL = re.compile(rf"{NEVER} `", re.I)
+_PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 
 
 def code_rule(clause: Clause) -> list[Draft]:
@@ -344,6 +327,35 @@ def _forbid_in_messages(tokens: Sequence[CodeToken]) -> list[Draft]:
     signs = any_of(token.pattern for token in tokens)
     spec = measure("commit_message", pattern=rf"(?s)\A(?!.*{signs})")
     return [Draft("commit", "prohibition", spec)]
+
+
+# --- The words for what is forbidden
+
+_AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
+_PLACES = (Relation.IN, Relation.OUTSIDE)
+_WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
+_HARDCODE = ("hardcode", "hard-code")
+_NAME_OF_VALUE = re.compile(r"[A-Za-z_][\w.]*")
+_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide", "disable")
+_PURPOSE = re.compile(
+    r"\w+ing|images|performance|interactivity|output|logs"
+    r"|(?:safety|security|consistency|correctness)(?: and .*)?",
+    re.I,
+)
+_AS_SHORTCUT = re.compile(
+    r"(?:an? )?(?:easy |quick )?(?:shortcuts?|workarounds?|escape hatch(?:es)?)"
+)
+# what `print()` is for, and what `os.system` is for
+_USUAL_PURPOSES = re.compile(
+    r"(?:(?:any|application|production|general|debug) )*(?:logging|logs|debugging|debug output)"
+    r"(?: or (?:logging|debugging))?"
+    r"|(?:(?:launch|start|runn|execut|spawn)ing )(?:(?:any|the|external|shell|child|sub) ?)*"
+    r"(?:process(?:es)?|commands?|programs?|scripts)",
+    re.I,
+)
+_TO_SILENCE = re.compile(
+    r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
+)
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:

@@ -119,15 +119,13 @@ def _forbid_scripts(match: re.Match[str], document: str) -> list[Draft]:
     """Forbids the scripts of a `package.json` that a list names, "`build` or `dev`", if the rules
     file names at least one of them as `npm run build`; [] for other lists.
     """
-    names = [name for name, is_code in names_in(match["commands"]) if is_code]
-    if len(names) != len(names_in(match["commands"])) or not all(
-        map(_SCRIPT_NAME.fullmatch, names)
-    ):
+    names = names_in(match["commands"])
+    are_scripts = all(is_code and _SCRIPT_NAME.fullmatch(name) for name, is_code in names)
+    if not names or not are_scripts:
         return []
-    listed = one_of(*map(literal, names))
-    if not names or not re.search(rf"\b{_RUNS_SCRIPT} {listed}(?![\w:.-])", document):
-        return []
-    return forbid_matches(rf"{_RUNS_SCRIPT} {listed}(?!\S)")
+    listed = one_of(*(literal(name) for name, _ in names))
+    is_named = re.search(rf"\b{_RUNS_SCRIPT} {listed}(?![\w:.-])", document) is not None
+    return forbid_matches(rf"{_RUNS_SCRIPT} {listed}(?!\S)") if is_named else []
 
 
 # "install packages", "dependency management"
@@ -342,7 +340,6 @@ def _replaced_commands(instruction: Instruction) -> list[str]:
 
 # --- One command rather than another: "prefer `rg` over `grep`"
 
-
 # "Prefer `rg` for search" means: rather than `grep`
 _SEARCHES = re.compile(
     r"(?:always )?(?:use|prefer) `rg`(?:(?: or |/)`rg --files`)?(?: first)?"
@@ -381,13 +378,10 @@ def preference_rule(clause: Clause) -> list[Draft]:
     if wrapper := whole_match(_PREFERRED_WRAPPER, clause.text):
         program = wrapper["wrapper"]
         alone = rf"(?!{program} ){command_pattern('python')}"
-        spec = measure("prefers", use=rf"{program}\b", rather_than=alone)
-        return [Draft("command", "requirement", spec)]
-    match = whole_match(_PREFERRED_MANAGER, clause.text)
-    match = match or _PREFERRED_OVER.match(clause.statement.text)
-    match = match or _PREFERRED_ALONE.fullmatch(f"{clause.statement.label}: {clause.text}")
-    if match and (others := managers_beside(match["name"].lower())):
-        return _require_rather([match["name"].lower()], others)
+        return _require_matches_rather(rf"{program}\b", alone)
+    manager = _preferred_manager(clause)
+    if others := managers_beside(manager):
+        return _require_rather([manager], others)
     instruction = instruction_of(clause.text)
     if instruction is None or instruction.modality is not Modality.PREFER:
         return []
@@ -403,6 +397,18 @@ def preference_rule(clause: Clause) -> list[Draft]:
     return _require_rather(use, rather_than)
 
 
+def _preferred_manager(clause: Clause) -> str:
+    """The package manager that a clause prefers, without a comparison or with one in brackets; ""
+    if it prefers none so.
+    """
+    match = (
+        whole_match(_PREFERRED_MANAGER, clause.text)
+        or _PREFERRED_OVER.match(clause.statement.text)
+        or _PREFERRED_ALONE.fullmatch(f"{clause.statement.label}: {clause.text}")
+    )
+    return match["name"].lower() if match else ""
+
+
 def _commands_of_list(text: str) -> list[str]:
     """The commands of "`rg` or `fd` commands"; [] if the text may be about something else."""
     match = whole_match(_LISTED_COMMANDS, text)
@@ -411,11 +417,14 @@ def _commands_of_list(text: str) -> list[str]:
 
 def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
     """Requires some commands rather than others."""
-    spec = measure(
-        "prefers",
-        use=any_of(map(command_pattern, use)),
-        rather_than=any_of(map(command_pattern, rather_than)),
+    return _require_matches_rather(
+        any_of(map(command_pattern, use)), any_of(map(command_pattern, rather_than))
     )
+
+
+def _require_matches_rather(use: str, rather_than: str) -> list[Draft]:
+    """Requires the commands that one pattern matches rather than those that another matches."""
+    spec = measure("prefers", use=use, rather_than=rather_than)
     return [Draft("command", "requirement", spec)]
 
 
@@ -450,8 +459,7 @@ def agent_tool_rule(clause: Clause) -> list[Draft]:
         if re.fullmatch(use, act, re.I) and _FILES.fullmatch(files):
             known = all_known([commands.get(name) for name in names])
             if known:
-                spec = measure("prefers", use=tool, rather_than=any_of(known))
-                return [Draft("command", "requirement", spec)]
+                return _require_matches_rather(tool, any_of(known))
     return []
 
 
@@ -694,6 +702,7 @@ def _differs_by_folder(draft: Draft, text: str) -> bool:
 
 
 def _permit(draft: Draft, text: str) -> Draft:
+    """A rule whose unwanted command is permitted after each wrapper that a text names."""
     argument = _UNWANTED.get(draft.measure.name)
     if argument is None or (argument == "command" and draft.polarity != "prohibition"):
         return draft

@@ -308,28 +308,37 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause.text, re.I)
     if clause.is_prohibited or not about or is_of_something_else(clause.text):
         return []
-    if bare := _BARE_TYPES.fullmatch(clause.text):
-        listed = re.findall(r"\b(?!(?:or|and)\b)[a-z]+", bare["types"])
-        names_types = re.search("type|prefix|use one of", statement.label, re.I)
-        is_list = names_types and len(_USUAL & set(listed)) >= _MIN_USUAL_TYPES
-        return commit_rule(rf"\A{type_prefix(listed)}", "requirement") if is_list else []
     if re.fullmatch("(?:valid|allowed) scopes", statement.label, re.I):
         scopes = codes_in(clause.text) if re.fullmatch(CODES, clause.text) else []
         prefix = rf"\A[a-z]+(?:\({any_of(map(literal, scopes))}\))?!?:"
         return commit_rule(prefix, "requirement") if len(scopes) > 1 else []
+    types_listed = _bare_types(clause) or _types_in_code(clause)
+    return commit_rule(rf"\A{type_prefix(types_listed)}", "requirement") if types_listed else []
+
+
+def _bare_types(clause: Clause) -> list[str]:
+    """The types of "feat, fix or docs", after a label such as "Types"; [] if it lists none."""
+    match = _BARE_TYPES.fullmatch(clause.text)
+    names_types = re.search("type|prefix|use one of", clause.statement.label, re.I)
+    if match is None or names_types is None:
+        return []
+    types = re.findall(r"\b(?!(?:or|and)\b)[a-z]+", match["types"])
+    return types if len(_USUAL & set(types)) >= _MIN_USUAL_TYPES else []
+
+
+def _types_in_code(clause: Clause) -> list[str]:
+    """The types of "use the prefixes `feat:` and `fix:`"; [] if the code may be something else."""
     text = _types_in_backticks(clause.text)
     match = whole_match(_LISTED_TYPES, text)
     if match is None:
         return []
     prefixes = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
     bare_types = re.findall(r"`([a-z]+)`", match["types"])
-    are_types = "prefix" in text.lower() or re.search("type|label", statement.label, re.I)
+    are_types = "prefix" in text.lower() or re.search("type|label", clause.statement.label, re.I)
     if len(prefixes) + len(bare_types) < 2 or (bare_types and not are_types):
         return []
-    all_types = (*prefixes, *bare_types)
-    if "etc" in text:
-        all_types = (*all_types, *_USUAL_TYPES)
-    return commit_rule(rf"\A{type_prefix(dict.fromkeys(all_types))}", "requirement")
+    types = (*prefixes, *bare_types, *(_USUAL_TYPES if "etc" in text else ()))
+    return list(dict.fromkeys(types))
 
 
 _QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")

@@ -135,21 +135,26 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
     if match := whole_match(_NEVER_HAND_EDITED, clause.statement.text.strip(" .")):
         return _protect(_globs_in(match["files"])) if clause.begins_statement else []
     instruction = instruction_of(clause.text, clause.is_prohibited)
-    names = _files_left_alone(instruction) if instruction else ""
+    words = _files_left_alone(instruction) if instruction else ""
     for kind_of_files, glob in _KINDS_OF_FILES:
-        if whole_match(kind_of_files, names):
+        if whole_match(kind_of_files, words):
             return _protect([glob])
-    match = whole_match(_NAMED_FILES, names) or _match_instead_of_editing(clause)
+    match = whole_match(_NAMED_FILES, words) or _match_instead_of_editing(clause)
     if match is None and not clause.is_prohibited:
         match = whole_match(_LEFT_ALONE, clause.text)
-    if match is None:
-        return []
+    return _protect(_named_globs(match)) if match else []
+
+
+def _named_globs(match: re.Match[str]) -> list[str]:
+    """The globs of the files that a wording names, perhaps only those of a kind: "any JSON files in
+    `src/`".
+    """
     globs = _globs_in(match["files"].replace(" any ", " "))
     kind = (match.groupdict().get("kind") or "").lower()
-    if kind:  # "any JSON files in `src/`"
-        ending = _ENDINGS.get(kind, kind)
-        globs = [f"{glob.removesuffix('*')}*.{ending}" for glob in globs]
-    return _protect(globs)
+    if not kind:
+        return globs
+    ending = _ENDINGS.get(kind, kind)
+    return [f"{glob.removesuffix('*')}*.{ending}" for glob in globs]
 
 
 # verbs that are forbidden beside an edit: "modify or suggest"
@@ -473,12 +478,7 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
     for instruction in filter(None, instructions):
         if not _forbids_committing(instruction):
             continue
-        place = instruction.text_of(Relation.IN)
-        files = f"{instruction.object} in {place}" if place else instruction.object
-        files = _IN_SOURCES.sub("", files)
-        if _CHANGES.fullmatch(instruction.object):  # "never commit changes to `a.json`"
-            files = instruction.text_of(Relation.TO) or files
-        if match := whole_match(_COMMITTED_FILES, files):
+        if match := whole_match(_COMMITTED_FILES, _words_for_committed(instruction)):
             return match
         if _THEM.fullmatch(instruction.object):
             opening = clause.statement.opening.strip(" .")
@@ -488,6 +488,16 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
                 or _ONLY_FILE.fullmatch(whole)
             )
     return None
+
+
+def _words_for_committed(instruction: Instruction) -> str:
+    """The words for the files that are not to be committed."""
+    changed = instruction.text_of(Relation.TO)
+    if changed and _CHANGES.fullmatch(instruction.object):  # "never commit changes to `a.json`"
+        return changed
+    place = instruction.text_of(Relation.IN)
+    files = f"{instruction.object} in {place}" if place else instruction.object
+    return _IN_SOURCES.sub("", files)
 
 
 def _forbids_committing(instruction: Instruction) -> bool:

@@ -127,13 +127,19 @@ def narrow_to_part(rule: Draft, statement: Statement) -> Draft | None:
         folder = folder_of_part(part, statement.document)
     if folder:
         return narrow_to_folder(rule, folder)
-    if rule.measure.name == "code_not_written" and not _has_folder(rule):
-        nearest = statement.label or nearest
-        if _ABOUT_IT.match(statement.text) or _FOR_SOME.fullmatch(nearest):
-            return None
-        if _MUST_NOT_FIRST.match(statement.text) and not _OF_ALL_CODE.search(nearest):
-            return None
+    is_of_code = rule.measure.name == "code_not_written" and not _has_folder(rule)
+    if is_of_code and _is_of_code_named_above(statement):
+        return None
     return None if is_part and _is_of_any_file(rule) else rule
+
+
+def _is_of_code_named_above(statement: Statement) -> bool:
+    """Whether a statement is about code that stands before or above it: "it must not import"."""
+    nearest = statement.label or (statement.under[-1] if statement.under else "")
+    if _ABOUT_IT.match(statement.text) or _FOR_SOME.fullmatch(nearest):
+        return True
+    begins_with_verb = _MUST_NOT_FIRST.match(statement.text) is not None
+    return begins_with_verb and not _OF_ALL_CODE.search(nearest)
 
 
 # "It must not import `pg`" is about what was named before, "it must not be used" about the code

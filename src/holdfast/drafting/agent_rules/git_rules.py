@@ -14,7 +14,7 @@ from itertools import chain
 
 from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.acts import acts_in, acts_of
+from holdfast.drafting.grammar.acts import Act, acts_in, acts_of
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of, command_pattern
 from holdfast.drafting.grammar.forms import (
@@ -32,6 +32,7 @@ from holdfast.drafting.rules_file import Statement
 
 # --- What is never done
 
+# "`main` or `develop` branches"
 _BRANCHES = re.compile(
     r"(?:the )?(?P<branches>`?[\w./-]+`?(?:(?: or |, | and |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?",
     re.I,
@@ -200,19 +201,32 @@ def hook_rule(clause: Clause) -> list[Draft]:
     instruction = _prohibition_in(clause)
     if instruction is None or _DESCRIBES.match(clause.statement.text):
         return []
-    if instruction.does(["skip", "bypass", "disable"]):
-        option = instruction.text_of(Relation.WITH) or ""
-        names_hooks = "--no-verify" in option or "hook" in instruction.object
-        is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
-        is_always = instruction.has_only(Relation.WITH, Relation.WHEN)
-        return forbid_commands(_UNVERIFIED) if is_about and is_always else []
-    if re.fullmatch("`?--no-verify`?", instruction.object):
-        uses_it = instruction.does(["use", "pass", "add", "run"])
-        is_always = instruction.has_only(Relation.WHEN, Relation.WITH, Relation.TO, Relation.ON)
-        return forbid_commands(_UNVERIFIED) if uses_it and is_always else []
+    if _skips_hooks(instruction) or _uses_no_verify(instruction):
+        return forbid_commands(_UNVERIFIED)
     left_out = instruction.text_of(Relation.WITHOUT) or ""
     is_commit = instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(left_out) is not None
     return forbid_commands(_UNVERIFIED[:1]) if is_commit else []
+
+
+def _skips_hooks(instruction: Instruction) -> bool:
+    """Whether an instruction is about skipping hooks: "skip checks with `--no-verify`"."""
+    option = instruction.text_of(Relation.WITH) or ""
+    names_hooks = "--no-verify" in option or "hook" in instruction.object
+    return (
+        instruction.does(["skip", "bypass", "disable"])
+        and names_hooks
+        and _HOOKS.fullmatch(instruction.object) is not None
+        and instruction.has_only(Relation.WITH, Relation.WHEN)
+    )
+
+
+def _uses_no_verify(instruction: Instruction) -> bool:
+    """Whether an instruction is about the option: "pass `--no-verify` to `git commit`"."""
+    return (
+        re.fullmatch("`?--no-verify`?", instruction.object) is not None
+        and instruction.does(["use", "pass", "add", "run"])
+        and instruction.has_only(Relation.WHEN, Relation.WITH, Relation.TO, Relation.ON)
+    )
 
 
 # what is not pushed or committed at all, rather than only a certain thing: "never commit it"
@@ -250,6 +264,7 @@ def comment_rule(clause: Clause) -> list[Draft]:
     return forbid_matches(r"gh (?:issue|pr) (?:comment|review)(?!\S)")
 
 
+_GIT_CONFIG = re.compile(r"(?:your )?git config(?:uration)?", re.I)
 _BY_PEOPLE = re.compile(r"\b(?:users?|humans?|maintainers?|developers?)\b", re.I)
 _ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
 _PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
@@ -264,29 +279,35 @@ _SHARED = re.compile(r"\b(?:shared|public|published|others['’]?|someone else['
 def git_act_rule(clause: Clause) -> list[Draft]:
     """Reads "never commit" and "do not open pull requests", which forbid an act altogether."""
     instruction = _prohibition_in(clause)
-    if instruction and re.fullmatch(r"(?:your )?git config(?:uration)?", instruction.object, re.I):
-        acts = acts_of(instruction)
-        return forbid_matches(any_of(act.gate for act in acts)) if acts else []
+    if instruction and _GIT_CONFIG.fullmatch(instruction.object):
+        return _forbid_acts(acts_of(instruction))
     if clause.is_prohibited and len(listed := acts_in(clause.text)) > 1:
-        gates = [act.gate for act in listed]
         if _SHARED.search(clause.text):
-            gates = [gate for gate in gates if "git rebase" not in gate]
-        return forbid_matches(any_of(gates)) if gates else []
-    verbs = set(instruction.verbs) if instruction else set()
-    if verbs == {"commit"} and not clause.begins_statement and "`" in clause.statement.text:
-        return []  # "secrets are in `.env` (never commit)" is about this file
-    if verbs & {"commit", "push", "rebase"} and _SHARED.search(clause.text):
-        return []
+            listed = [act for act in listed if "git rebase" not in act.gate]
+        return _forbid_acts(listed)
     if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
         return []
-    if not _ANY_OBJECT.fullmatch(instruction.object):
+    if not _ANY_OBJECT.fullmatch(instruction.object) or _is_about_one_place(instruction, clause):
         return []
+    return _forbid_acts(acts_of(instruction, Relation.WHEN))
+
+
+def _is_about_one_place(instruction: Instruction, clause: Clause) -> bool:
+    """Whether an act is forbidden for one file or branch only, which the clause may not name."""
+    verbs = set(instruction.verbs)
+    if verbs == {"commit"} and not clause.begins_statement and "`" in clause.statement.text:
+        return True  # "secrets are in `.env` (never commit)" is about this file
+    if verbs & {"commit", "push", "rebase"} and _SHARED.search(clause.text):
+        return True
     is_direct = re.search(r"\bdirectly\b", clause.text) is not None
     if is_direct and not _BY_PEOPLE.search(clause.statement.text):
-        return []  # about a branch that another sentence names
-    if not _ANYWHERE.fullmatch(instruction.text_of(*_PLACES) or ""):
-        return []  # "never commit to `main`" allows other commits
-    acts = acts_of(instruction, Relation.WHEN)
+        return True  # about a branch that another sentence names
+    # "never commit to `main`" allows other commits
+    return not _ANYWHERE.fullmatch(instruction.text_of(*_PLACES) or "")
+
+
+def _forbid_acts(acts: Sequence[Act]) -> list[Draft]:
+    """Forbids the commands of some acts; [] if there are none."""
     return forbid_matches(any_of(act.gate for act in acts)) if acts else []
 
 
@@ -361,13 +382,7 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited:
         return []
     statement = clause.statement
-    above = [name.strip(" :.") for name in (statement.label, *statement.under[-2:])]
-    names_branches = any(whole_match(_NAMES_LABEL, name) for name in (above[0], above[-1]))
-    is_labelled = names_branches or (
-        bool(_ABOUT_BRANCHES.fullmatch(above[1]) and _NAMING_HEADING.fullmatch(above[-1]))
-        if statement.under
-        else False
-    )
+    is_labelled = _is_below_branch_names(statement)
     is_naming = is_labelled or _CREATES_NAMED.match(clause.text) is not None
     text = _BARE_NAMES.sub(r"`\g<0>`", clause.text) if is_naming else clause.text
     match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), text)
@@ -381,6 +396,18 @@ def branch_name_rule(clause: Clause) -> list[Draft]:
     around = (statement.earlier_items, statement.later_items)
     earlier, later = ([n["name"] for n in map(_NAME_FIRST.match, items) if n] for items in around)
     return _branch_names([*earlier, *names, *later])
+
+
+def _is_below_branch_names(statement: Statement) -> bool:
+    """Whether a label or a heading says that a statement is about the names of branches."""
+    label, *headings = (name.strip(" :.") for name in (statement.label, *statement.under[-2:]))
+    if whole_match(_NAMES_LABEL, label):
+        return True
+    if not headings:
+        return False
+    is_naming = _NAMING_HEADING.fullmatch(headings[-1]) is not None  # "Naming", below "Branches"
+    is_of_branches = _ABOUT_BRANCHES.fullmatch(headings[0]) is not None
+    return whole_match(_NAMES_LABEL, headings[-1]) is not None or (is_naming and is_of_branches)
 
 
 _NAME_FIRST = re.compile(r"`(?P<name>[^`/]+/[^`]*)`")  # an item that begins with a name

@@ -81,24 +81,32 @@ def tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
         if named := _named_in_any_form(plain[: bracketed.start(1) - 2]):  # "star imports (`x`)"
             return [named] if _may_be_of(named, statement) else []
         plain = bracketed[1]
-    else:
-        if _OF_SCHEMA.match(plain):
-            return []  # a Prisma `enum` is none of TypeScript
-        plain = _NAME_OF_LIBRARY.sub("", plain)
+    elif _OF_SCHEMA.match(plain):
+        return []  # a Prisma `enum` is none of TypeScript
+    plain = _NAME_OF_LIBRARY.sub("", plain)
     if spans := whole_match(_TOKENS, plain):
-        kind = spans["nouns"].strip()
-        codes = codes_in(spans["codes"])
-        if codes == ["prompt"]:
-            return []  # a dialog of the browser only beside the others
-        beside = [_token_beside(code, statement.text) for code in codes]
-        pairs = zip(codes, beside, strict=True)
-        tokens = [token or token_of_kind(code, kind) for code, token in pairs]
-        known = [_in_its_language(token, statement) for token in tokens if token]
-        # the others are left to the reader
-        return [token for token in known if _is_of_language(token, statement)]
-    first, *others = re.split(r",? or |,? nor |,? and |, ", plain)
-    if others:  # "`any`, unsafe casts or `@ts-ignore`", "TODOs, placeholders or gaps"
-        return _tokens_in_parts([first, *others], statement)
+        return _tokens_in_spans(spans, statement)
+    parts = re.split(r",? or |,? nor |,? and |, ", plain)
+    if len(parts) > 1:  # "`any`, unsafe casts or `@ts-ignore`", "TODOs, placeholders or gaps"
+        return _tokens_in_parts(parts, statement)
+    return _token_in_words(plain, statement)
+
+
+def _tokens_in_spans(spans: re.Match[str], statement: Statement) -> list[CodeToken]:
+    """The pieces of code in code spans such as "`any` or `Object` types"; spans that may not be
+    code are left to the reader.
+    """
+    kind = spans["nouns"].strip()
+    codes = codes_in(spans["codes"])
+    if codes == ["prompt"]:
+        return []  # a dialog of the browser only beside the others
+    tokens = [_token_beside(code, statement.text) or token_of_kind(code, kind) for code in codes]
+    known = [_in_its_language(token, statement) for token in tokens if token]
+    return [token for token in known if _is_of_language(token, statement)]
+
+
+def _token_in_words(plain: str, statement: Statement) -> list[CodeToken]:
+    """The piece of code that words such as "inline imports" name; [] if they name none."""
     words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
     if " " not in words and not is_named_word(words):
         return []

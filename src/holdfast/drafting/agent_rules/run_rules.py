@@ -3,9 +3,8 @@
     Run `make test` before committing.   -> runs_before(first="make test", then="git commit")
     After editing `a.proto`, run `x gen` -> runs_after(changed="a.proto", run="x gen")
 
-`run_rule` reads the occasion and the commands from one sentence, `labelled_command_rule` and
-`checklist_rule` from an item and the label or heading above it, and `block_below_heading` from a
-heading and its code block. All of them end in `require`.
+`run_rule` reads the occasion and the commands from one sentence. The readers in `checklist_rules`
+read them from an item and the heading above it. All of them end in `require`.
 """
 
 import re
@@ -133,10 +132,12 @@ def _is_step(text: str, *, is_run: bool) -> bool:
 
 
 def _runs_before(command: str, event: str) -> Draft:
+    """The rule that a command is run before an event."""
     return Draft("command", "gate", measure("runs_before", first=command, then=event))
 
 
 def _runs_after(command: str, files: Sequence[str]) -> Draft:
+    """The rule that a command is run after a change of some files."""
     spec = measure("runs_after", changed=glob_argument(files), run=command)
     return Draft("command", "requirement", spec)
 
@@ -173,20 +174,24 @@ def run_rule(clause: Clause) -> list[Draft]:
         return of_part(rules, clause.statement)
     label = clause.statement.label
     for text in (clause.text, f"{label}: {clause.text}" if label else ""):
-        instruction = instruction_of(text)
-        if instruction and instruction.modality is Modality.NEVER:
-            rules = _required_by_prohibition(instruction)
-        elif instruction and instruction.binds:
-            rules = (
-                _allowed_after(instruction)
-                or _required_by_order(instruction, clause)
-                or _commits_at_end(instruction)
-            )
-        else:
-            rules = []
-        if rules:
+        if rules := _required_by(instruction_of(text), clause):
             return of_part(rules, clause.statement)
     return []
+
+
+def _required_by(instruction: Instruction | None, clause: Clause) -> list[Draft]:
+    """The rules of an instruction of a clause, as a prohibition or an order."""
+    if instruction is None:
+        return []
+    if instruction.modality is Modality.NEVER:
+        return _required_by_prohibition(instruction)
+    if not instruction.binds:
+        return []
+    return (
+        _allowed_after(instruction)
+        or _required_by_order(instruction, clause)
+        or _commits_at_end(instruction)
+    )
 
 
 def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
@@ -282,7 +287,13 @@ _FAILS = re.compile(
     rf"(?:running |you (?:run|have run) )?(?P<codes>{CODES}) {one_of(*FAILS)}", re.I
 )
 # the relations of "never commit *without* running `make test`"
-CONDITIONS = (*(Relation.WITHOUT, Relation.UNTIL, Relation.UNLESS, Relation.BEFORE, Relation.IF),)
+CONDITIONS = (
+    Relation.WITHOUT,
+    Relation.UNTIL,
+    Relation.UNLESS,
+    Relation.BEFORE,
+    Relation.IF,
+)
 
 
 def _required_by_prohibition(instruction: Instruction) -> list[Draft]:

@@ -147,6 +147,7 @@ def _all_together(names: Sequence[str]) -> list[Draft]:
 
 
 def _together(changed: Sequence[str], also: Sequence[str]) -> list[Draft]:
+    """The rules for files that are named by their paths; [] if a name may be none of a file."""
     globs = all_known([path_glob(name) for name in changed])
     return _together_globs(globs, all_known([path_glob(name) for name in also]))
 

@@ -15,19 +15,19 @@ from holdfast.drafting.grammar.forms import one_of
 from holdfast.drafting.grammar.instruction_words import GERUNDS, PARTICIPLES, VERBS, Relation
 from holdfast.drafting.grammar.instructions import Instruction
 
-_ENDS = r"(?!\S)"
+_ENDS = r"(?!\S)"  # where a word of a command ends
 
 
 class Act(NamedTuple):
     """An act that has commands.
 
     Args:
-        verbs: what it is called: "open".
-        things: what is done to: "pull request"; "" if the verb is enough.
+        verbs: the verbs for it: "open", "create".
+        things: the objects of these verbs: "pull request"; "" if the verb is enough.
         command: the pattern of the commands that do it.
         word: the pattern of a word by which a question refers to it.
-        places: words for where to it is done, "" for anywhere: "push to *the remote*".
-        event: the pattern of the commands before which others are run; "" for `command`.
+        places: words for the place that it is done to, "" for anywhere: "push to *the remote*".
+        event: the pattern of the commands before which others are run, if not all of `command`.
         nouns: words that name the act without a verb: "before every *commit*".
     """
 
@@ -242,16 +242,17 @@ _FILLERS = frozenset(
 # words that leave some changes out: "before committing large changes"
 _OF_SOME = frozenset("large larger big bigger breaking significant risky complex schema".split())
 _SUBJECTS = frozenset("you i we agents they having being are is to".split())
-_SINGULARS = {"branches": "branch", "dependencies": "dependency", "libraries": "library"}
-_OTHER_ACT = re.compile(r"[a-z][a-z `'-]*", re.I)
+_IRREGULAR_SINGULARS = {"branches": "branch", "dependencies": "dependency", "libraries": "library"}
+_OTHER_ACT = re.compile(r"[a-z][a-z `'-]*", re.I)  # "any new feature"
 _PLACES = (Relation.TO, Relation.ON, Relation.IN)
 _JOINT = re.compile(r",? or |,? and |, |/(?=\w)")
+_GIT_CONFIG = re.compile(r"\bgit config(?:uration)?(?: (?:settings|files?))?\b", re.I)
 
 
 def singular(word: str) -> str:
     """A noun without the ending of its plural."""
-    if word in _SINGULARS:
-        return _SINGULARS[word]
+    if word in _IRREGULAR_SINGULARS:
+        return _IRREGULAR_SINGULARS[word]
     if word.endswith("ies"):
         return f"{word[:-3]}y"
     return word.removesuffix("s") if not word.endswith("ss") else word
@@ -267,9 +268,6 @@ def split_list(text: str) -> list[str]:
         start = joint.end()
     parts.append(text[start:].strip())
     return [part for part in parts if part]
-
-
-_GIT_CONFIG = re.compile(r"\bgit config(?:uration)?(?: (?:settings|files?))?\b", re.I)
 
 
 def act_named(text: str) -> Act | None:
@@ -327,9 +325,8 @@ def _without_fillers(words: Sequence[str]) -> str:
     while len(rest) > 1 and rest[0] in _FILLERS:
         rest = rest[1:]
     is_limited = not _OF_SOME.isdisjoint(rest)
-    if (
-        rest[-1:] in (["change"], ["changes"]) and len(rest) <= 3 and not is_limited
-    ):  # "code changes"
+    is_of_change = rest[-1:] in (["change"], ["changes"])
+    if is_of_change and len(rest) <= 3 and not is_limited:  # "code changes"
         return "change"
     if rest and rest[0] in _FILLERS - {"code", "file", "git", "github"}:
         rest = rest[1:]
@@ -348,28 +345,28 @@ def acts_in(text: str, *, may_name_others: bool = False) -> list[Act]:
     """
     text = text.strip(" .,")
     is_list = len(split_list(text)) > 1
-    if act := None if is_list else act_named(text):
+    if not is_list and (act := act_named(text)):
         return [act]
     acts: list[Act] = []
-    waiting: list[str] = []  # verbs before their thing
-    verb = ""
+    verbs_before_thing: list[str] = []  # "create" and "switch" of "create, switch, or delete ..."
+    last_verb = ""
     for part in split_list(text):
         first, _, thing = part.partition(" ")
         begins_with_verb = first.lower() in VERBS | GERUNDS.keys()
-        act = act_named(part) or (act_named(f"{verb} {part}") if not begins_with_verb else None)
+        act = act_named(part)
+        if act is None and not begins_with_verb:
+            act = act_named(f"{last_verb} {part}")
         if act is None and begins_with_verb and not thing:
-            waiting.append(first)
-        elif act is None and not (may_name_others and _OTHER_ACT.fullmatch(part)):
-            return []
-        if act is None:
-            found = [act_named(f"{earlier} {thing}") for earlier in waiting] if thing else []
-            acts += filter(None, found)
-            waiting = [] if thing else waiting
+            verbs_before_thing.append(first)
             continue
-        others = [act_named(f"{earlier} {thing}") for earlier in waiting]
-        acts += [*filter(None, others), act]
-        waiting = []
-        verb = first if begins_with_verb else verb
+        if act is None and not (may_name_others and _OTHER_ACT.fullmatch(part)):
+            return []
+        if act or thing:
+            earlier = [act_named(f"{verb} {thing}") for verb in verbs_before_thing]
+            acts += filter(None, [*earlier, act])
+            verbs_before_thing = []
+        if act and begins_with_verb:
+            last_verb = first
     return list(dict.fromkeys(acts))
 
 

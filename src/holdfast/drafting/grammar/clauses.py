@@ -9,7 +9,7 @@ For example:
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from holdfast.drafting.grammar.commands import without_placeholder
@@ -64,9 +64,9 @@ _ORDER_IN_BRACKETS = re.compile(
     r" (?!(?:available|required|recommended|supported|needed|yet)\b)((?:`[^`]*`|[^()`])+)\)",
     re.I,
 )
-# "(`x`)" or "(e.g. `x`, `y`, etc.)"
 # "Never use `print()` (except in tests)"
 _EXCEPTION_IN_BRACKETS = re.compile(r" \((except (?:for |in )(?:`[^`]*`|[^()`;:])+)\)", re.I)
+# "(`x`)" or "(e.g. `x`, `y`, etc.)"
 _CODES_IN_BRACKETS = re.compile(
     rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
     r"(?:(?:, [\w.-]+){0,4},? etc\.?| or (?:equivalent|similar))?\)"
@@ -106,23 +106,24 @@ _CIRCUMSTANCE = re.compile(
     r"(?:for|in|on|when|if|during|while|after|before|inside|once|until|whenever|as soon as)\b", re.I
 )
 # where one clause ends and the next begins, in a text whose code spans are masked as \0
-_CUT = "|".join(
+_CLAUSE_END = "|".join(
     (
         *(r"\s+[—–]\s*", r"\s+-{1,2}\s+", r";\s+", r": (?=\S)", rf"\s*{_BRACKETS}"),
         *(r",? and (?=(?:never|do not|don['’]t) )", r" with (?=no \0)"),
         r",? but (?=(?:[Nn]ever|NEVER|ALWAYS|[Aa]lways|[Dd]o not|DO NOT|don['’]t) )",
     )
 )
-_CUTS = re.compile(_CUT)
+_CUTS = re.compile(_CLAUSE_END)
 _MARK = re.compile(r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+")
 # the same, and commas before a prohibition
 _CUTS_AND_COMMAS = re.compile(
-    rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
+    rf"{_CLAUSE_END}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)"
+    r"|, (?=(?:do not|don['’]t|never) )"
     r"|, (?:and |or )?(?=no [\w.-]+(?:[,.]|$))"  # "no framework, no npm"
 )
 # the same, in a list of things that begins with code: "No `any`, no implicit types"
 _NO_CODE_FIRST = re.compile(r"no \0+, no ", re.I)
-_CUTS_OF_LIST = re.compile(rf"{_CUT}|, (?:and |or )?(?=no )")
+_CUTS_OF_LIST = re.compile(rf"{_CLAUSE_END}|, (?:and |or )?(?=no )")
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _FORBIDS = re.compile(rf"{NEVER} |no (?:[A-Z]|`)", re.I)
@@ -132,8 +133,6 @@ _MARKS = " .!,:"
 _MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
 # "Never amend commits" and "No jQuery", as labels that are rules by themselves
 _IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S|^no \S", re.I)
-
-
 # below "Do not:", a clause that says what to do instead: "hardcode URLs — *use `home_url()`*"
 _ADVISES = re.compile(r"(?:use|prefer|instead|always|call|go through|only)\b", re.I)
 
@@ -143,38 +142,50 @@ def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]
 
     A piece that is a part of an earlier clause comes again, as only the piece may be a rule.
     """
-    for text, others in _cut(statement):
-        clause = Clause(text, statement, is_prohibited, tuple(others))
-        if is_prohibited and _ADVISES.match(text) and not clause.begins_statement:
+    text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
+    text = _EXCEPTION_IN_BRACKETS.sub(r" \1", text)
+    text = _CALLS_ATTENTION.sub("", _BUT_USE.sub(", ", text))
+    clauses = chain(_without_explanations(text), _cut_at_marks(text))
+    if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
+        clauses = chain([_ClauseText(statement.label, [text])], clauses)
+    for words, others in clauses:
+        clause = Clause(words.strip(_MARKS), statement, is_prohibited, tuple(others))
+        if is_prohibited and _ADVISES.match(clause.text) and not clause.begins_statement:
             clause = replace(clause, is_prohibited=False)
         yield clause
 
 
-def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
-    """The text of each clause, and the texts of the other clauses beside it."""
-    text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
-    text = _EXCEPTION_IN_BRACKETS.sub(r" \1", text)
-    text = _CALLS_ATTENTION.sub("", _BUT_USE.sub(", ", text))
+class _ClauseText(NamedTuple):
+    """The text of a clause, and the texts of the other clauses of its statement."""
+
+    text: str
+    others: Sequence[str]
+
+
+def _without_explanations(text: str) -> Iterator[_ClauseText]:
+    """Most of a text: without the reason, the purpose or the second order that follows."""
     masked = _mask_code_and_quotations(text)
-    if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
-        yield statement.label, [text]
     if _CODES_IN_BRACKETS.search(text):  # the brackets say what is meant
-        yield text.strip(_MARKS), []
+        yield _ClauseText(text, [])
         if mark := _MARK.search(masked):
-            yield text[: mark.start()].strip(_MARKS), [text[mark.end() :]]
+            yield _ClauseText(text[: mark.start()], [text[mark.end() :]])
     if reason := _REASON_OR_ADVICE.search(masked):
-        yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
+        yield _ClauseText(text[: reason.start()], [text[reason.start() :]])
     if turn := _BUT_ALWAYS.search(masked):
-        yield text[turn.end() :].strip(_MARKS), [text[: turn.start()]]
+        yield _ClauseText(text[turn.end() :], [text[: turn.start()]])
     purpose = _PURPOSE_OF_ORDER.search(masked)
     if purpose and not _NOT_AN_ORDER.match(text):
-        yield text[: purpose.start()].strip(_MARKS), [text[purpose.start() :]]
+        yield _ClauseText(text[: purpose.start()], [text[purpose.start() :]])
     if (orders := _TWO_ORDERS.fullmatch(masked)) and orders["verb"].lower() in VERBS:
         first, second = (text[slice(*orders.span(part))] for part in ("first", "second"))
-        yield second.strip(_MARKS), [first]
+        yield _ClauseText(second, [first])
     if preference := _AND_PREFER.search(masked):  # "use `a` for `b`, and prefer `c`"
-        rest = text[preference.start() :]
-        yield text[: preference.start()].strip(_MARKS), [rest]
+        yield _ClauseText(text[: preference.start()], [text[preference.start() :]])
+
+
+def _cut_at_marks(text: str) -> Iterator[_ClauseText]:
+    """The whole of a text without its brackets, its pieces, and prohibitions in its brackets."""
+    masked = _mask_code_and_quotations(text)
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
     if _NO_CODE_FIRST.match(masked):
         pattern = _CUTS_OF_LIST
@@ -186,13 +197,13 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     asides = [text[cut.start(1) : cut.end(1)] for cut in cuts if cut[1] is not None]
     whole = _CODE_OR_BRACKETS.sub(lambda match: match[1] or "", text).strip(_MARKS)
     if whole not in pieces:
-        yield whole, asides
+        yield _ClauseText(whole, asides)
     for index, piece in enumerate(pieces):
-        yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
+        yield _ClauseText(piece, [*pieces[:index], *pieces[index + 1 :], *asides])
     for aside in filter(_FORBIDS.match, asides):  # "Yarn (do not use npm)"
         if aside.startswith("no ") and _TELLS_OF_CODE.search(masked):
             continue
-        yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
+        yield _ClauseText(aside, [other for other in [*pieces, *asides] if other != aside])
 
 
 # what limits an act may limit the acts before it too: "never commit or push without approval"

@@ -9,6 +9,8 @@ For example:
 import re
 from collections.abc import Iterable, Sequence
 
+# --- The words of a command
+
 
 def _words(text: str) -> list[str]:
     """The words of a command; spaces in quotation marks do not end a word."""
@@ -38,6 +40,8 @@ def without_arguments(text: str) -> str:
     return " ".join(words) if len(words) >= _MIN_WORDS else text
 
 
+# --- Which texts are commands
+
 # programs whose name alone is clearly a command, also without backticks
 TOOLS = frozenset(
     """npm npx yarn pnpm pnpx bun bunx deno node pip pip3 pipx poetry pipenv conda mamba uv uvx
@@ -48,15 +52,6 @@ TOOLS = frozenset(
     curl wget
     sudo rm ssh scp rsync apt apt-get brew nx turbo lerna sbt mix cmake ctest ninja""".split()
 )
-
-
-# what only code has; the `=` of an option, as in `--filter=web`, is that of a command
-_CODE_SIGNS = re.compile(r"[|>;]|\(\)|(?<!\S)(?!-)[^\s=]*=|= ")
-
-
-def is_tool(word: str) -> bool:
-    """Whether a word is the name of a program that people write without backticks."""
-    return word.lower() in TOOLS
 
 
 # further programs, whose names are commands only in backticks
@@ -70,6 +65,13 @@ _IN_BACKTICKS = frozenset(
     clippy cargo-nextest buf protoc openapi-generator spotless ktlint detekt swiftlint swiftformat
     rubocop brakeman phpunit phpstan phpcs pwsh powershell""".split()
 )
+# what only code has; the `=` of an option, as in `--filter=web`, is that of a command
+_CODE_SIGNS = re.compile(r"[|>;]|\(\)|(?<!\S)(?!-)[^\s=]*=|= ")
+
+
+def is_tool(word: str) -> bool:
+    """Whether a word is the name of a program that people write without backticks."""
+    return word.lower() in TOOLS
 
 
 def is_command(text: str) -> bool:
@@ -98,7 +100,9 @@ def parts_of(script: str) -> list[str]:
     return [part.strip() for part in re.split(r"\s*&&\s*", line) if part.strip()]
 
 
-_ENDS = r"(?!\S)"
+# --- The patterns of commands
+
+_ENDS = r"(?!\S)"  # where a word of a command ends
 
 
 def command_pattern(text: str) -> str:
@@ -175,8 +179,8 @@ def _pattern_of_option(option: str, program: str, subcommand: str) -> str:
     if same := _SAME_OPTIONS.get((program, subcommand, option)):
         return rf"(?=.* {same}{_ENDS})"
     letters = re.fullmatch("-([a-zA-Z]{2,3})", option)
-    if letters and program == "rm":
-        patterns = (_OPTIONS_OF_RM.get(x, rf"(?=.* -\w*{x})") for x in letters[1])
+    if letters and program == "rm":  # `rm -rf` is also `rm -r -f`
+        patterns = (_OPTIONS_OF_RM.get(letter, rf"(?=.* -\w*{letter})") for letter in letters[1])
         return "".join(patterns)
     return rf"(?=.* {_escape(option)}(?:=|{_ENDS}))"
 
@@ -192,6 +196,8 @@ def any_of(patterns: Iterable[str]) -> str:
     unique = list(dict.fromkeys(patterns))
     return unique[0] if len(unique) == 1 else f"(?:{'|'.join(unique)})"
 
+
+# --- Package managers
 
 # the subcommands with which a manager installs packages
 _INSTALLS = {

@@ -457,11 +457,8 @@ def _skip_adverbs(clause: ClauseWords, start: int) -> int:
     return start + 1 if is_git else start  # "do not git commit"
 
 
-_ADJECTIVES_OF_CODE = frozenset(
-    "bare raw plain direct global inline".split()
-)  # "never raw `fetch`"
-
-
+# "never raw `fetch`"
+_ADJECTIVES_OF_CODE = frozenset("bare raw plain direct global inline".split())
 # "`load` returns `Rows`, not `Row`" says what the code does, and forbids nothing
 _DESCRIBES_CODE = re.compile(
     r"`[^`]+` (?:(?:now|always|only|already|still|just) )?(?!as |across |plus |versus )"

@@ -35,14 +35,20 @@ _NAMES = frozenset(
 )
 
 
+# of `*.{ts,tsx}`
+_LISTED_ENDINGS = re.compile(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}")
+# what no path in a log has; logs have whole paths, in which `~` and `..` do not occur
+_NO_PATH = re.compile(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)")
+_HAS_EXTENSION = re.compile(r"(?:^|[\w*/.}-])\.(?:[A-Za-z]\w{0,9}|\{[\w,.]+\})$")
+
+
 def path_glob(text: str) -> str | None:
     """The glob of the file or folder that a code span names; None if it does not name one clearly.
 
     A folder stands for all files in it: `vendor/` is `vendor/*`.
     """
-    plain = re.sub(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}", "", text)  # of `*.{ts,tsx}`
-    if re.search(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)", plain):
-        return None  # logs have whole paths, in which `~` and `..` do not occur
+    if _NO_PATH.search(_LISTED_ENDINGS.sub("", text)):
+        return None
     if text in _ENDINGS:
         return f"*{text}"
     if text.rstrip("/") in _ENDINGS_OF_FOLDERS:
@@ -52,19 +58,24 @@ def path_glob(text: str) -> str | None:
     is_path = "/" in text or text in _NAMES
     if not re.match(rf"{_SYSTEM_FOLDERS}\b", text):
         text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository
-    has_extension = re.search(r"(?:^|[\w*/.}-])\.(?:[A-Za-z]\w{0,9}|\{[\w,.]+\})$", text)
+    has_extension = _HAS_EXTENSION.search(text) is not None
     if not (is_path or has_extension) or re.fullmatch(r"[*./]*", text):
         return None
     if text.endswith("/"):
         return f"{text}*"
     if text.endswith("/**"):
         return text[:-1]
-    last = text.rpartition("/")[2]
-    is_hidden = re.fullmatch(r"\.[\w-]+", last)
-    may_be_folder = is_path and not has_extension and "*" not in last and not last.isupper()
-    if (may_be_folder and not re.search("[a-z]file$", last)) or is_hidden:
-        return f"{text}{{,/*}}"  # a folder, or a file without an ending
-    return text
+    may_be_folder = is_path and not has_extension
+    return f"{text}{{,/*}}" if _is_name_of_folder(text, may_be_folder) else text
+
+
+def _is_name_of_folder(path: str, may_be_folder: bool) -> bool:
+    """Whether the last part of a path may be a folder, as well as a file without an ending."""
+    last = path.rpartition("/")[2]
+    if re.fullmatch(r"\.[\w-]+", last):  # `.github`
+        return True
+    is_name_of_file = "*" in last or last.isupper() or re.search("[a-z]file$", last) is not None
+    return may_be_folder and not is_name_of_file
 
 
 # file names that people write without backticks, and that are nothing else
@@ -171,19 +182,23 @@ _NOUNS_OF_CHANGE = frozenset(
     "change changes edit edits modification modifications update updates".split()
 )
 _SOMEBODY = frozenset("you we i having are have you've you're".split())
+# "an agent changes ..."
 _AGENT_CHANGES = re.compile(
     r"(?:an?|the|any) (?:AI )?(?:agent|assistant) (?=(?:changes|edits|updates) )",
     re.I,
 )
+# "`src/` is changed"
 _FILES_ARE_CHANGED = re.compile(
     r"(?P<files>.+?) (?:(?:is|are|was|were|has been|have been|gets?) )?"
     r"(?:chang(?:e|es|ed)|modified|edited|updated|touched|added|regenerated)",
     re.I,
 )
+# "files that you create or modify"
 _FILES_YOU_CHANGE = re.compile(
     r"(?P<files>.+?) (?:that )?you (?:[a-z]+ or )?(?:create|modify|change|edit|touch|add|write)",
     re.I,
 )
+# "changes to `src/`", "Python changes"
 _CHANGE_OF = re.compile(
     r"(?:[\w#+-]+ ){0,4}(?:changes?|edits?|modifications?|updates?)"
     r"(?: (?:to|in|of|under|on) (?P<files>.+))?",
@@ -198,18 +213,12 @@ def files_changed_in(text: str, *, may_be_passive: bool) -> list[str]:
         may_be_passive: whether the phrase may be a sentence, such as "`src/` is changed".
     """
     text = text.strip(" ,.")
-    if agent := _AGENT_CHANGES.match(text):  # "an agent changes files"
-        text = text[agent.end() :]
-        text = f"{text[: text.index(' ')].removesuffix('s')}{text[text.index(' ') :]}"
-    words = text.split()
-    while words and words[0].lower() in _SOMEBODY:
-        words = words[1:]
-    verbs = 0
-    while verbs < len(words) and _is_change_verb(words[verbs]):
-        verbs += 1
-    if verbs and words[verbs - 1].lower() not in ("or", "and", "/"):
-        rest = " ".join(words[verbs:])
-        return files_named_in(rest) if rest else []
+    if agent := _AGENT_CHANGES.match(text):  # "an agent changes files" as "change files"
+        verb, _, rest = text[agent.end() :].partition(" ")
+        text = f"{verb.removesuffix('s')} {rest}"
+    changed = _words_after_change_verbs(text)
+    if changed is not None:
+        return files_named_in(changed) if changed else []
     nouns = _CHANGE_OF.fullmatch(text)
     if nouns and nouns["files"]:
         return files_named_in(nouns["files"])
@@ -222,11 +231,26 @@ def files_changed_in(text: str, *, may_be_passive: bool) -> list[str]:
     return files_named_in(is_changed["files"]) if is_changed else []
 
 
+def _words_after_change_verbs(text: str) -> str | None:
+    """The words after the verbs of "you add or edit `src/`"; None if no such verb comes first."""
+    words = text.split()
+    while words and words[0].lower() in _SOMEBODY:
+        words = words[1:]
+    verbs = 0
+    while verbs < len(words) and _is_change_verb(words[verbs]):
+        verbs += 1
+    if not verbs or words[verbs - 1].lower() in ("or", "and", "/"):
+        return None
+    return " ".join(words[verbs:])
+
+
 def _is_change_verb(word: str) -> bool:
     """Whether a word is a verb of a change, or joins two of them."""
     parts = word.lower().strip(",").split("/")
     return all(part in _FORMS_OF_CHANGE for part in parts) or word.lower() in ("or", "and")
 
+
+# --- Files that words name: "any file in `src/`"
 
 _CODE_FILES = ("*", "!*.{md,mdx,txt,rst}")
 _ANY_CODE = re.compile(
@@ -270,6 +294,8 @@ _WORDS_BEFORE_FILES = re.compile(
 _THING_IN_FILE = re.compile(  # "*settings in* `settings.py`"
     r"^(?:[\w-]+ ){1,3}(?:in|of|to) (?:the )?(?=`[^`]*\.\w+`$)"
 )
+# "JavaScript/TypeScript" names two languages, and `a/b` a path
+_BETWEEN_FILES = re.compile(r",? or (?:any |the )?|,? and (?:any |the )?|, |(?<=[a-z+#])/(?=[A-Z])")
 _BARE_PATH = re.compile(
     r"(?:[\w.@-]+/)+\*{0,2}"
     r"|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md|mod|sum|lock|rb|py|ts|rs|sql|gradle|xml|graphql)"
@@ -277,8 +303,6 @@ _BARE_PATH = re.compile(
 _ONE_LANGUAGE = re.compile(
     r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
 )
-
-
 _FILES_INSIDE = re.compile(
     r"(?P<what>[A-Z][^`]*?(?:files|code|sources?)) (?:in|under|inside|within) (?:the )?"
     r"`(?P<folder>[^`]+/)`(?: (?:folder|directory))?"
@@ -290,36 +314,46 @@ def files_named_in(text: str) -> list[str]:
     no files, or may name something else.
     """
     text = text.strip(" ,.")
-    if _ANY_CODE.fullmatch(text):
-        return list(_CODE_FILES)
-    if _ANY_CHANGE.fullmatch(text):
-        return ["*"]
-    if inside := _FILES_INSIDE.fullmatch(text):  # "TypeScript files in `web/`"
-        folder = path_glob(inside["folder"])
-        globs = files_named_in(inside["what"])
-        if folder and folder.endswith("/*") and globs and not any("/" in glob for glob in globs):
-            return [f"{folder[:-1]}{glob}" for glob in globs]
+    if globs := _any_files(text) or _files_inside_folder(text):
+        return globs
     plain = _WORDS_BEFORE_FILES.sub("", text) or text
     plain = _THING_IN_FILE.sub("", plain)
-    # "JavaScript/TypeScript" names two languages, and `a/b` a path
-    parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, |(?<=[a-z+#])/(?=[A-Z])", plain)
-    if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
+    if _CODES_OF_FILES.fullmatch(plain):
+        return _files_in_backticks(plain)
+    parts = _BETWEEN_FILES.split(plain)
+    if len(parts) > 1:
         globs_by_part = [files_named_in(part) for part in parts]
         return [*chain.from_iterable(globs_by_part)] if all(globs_by_part) else []
-    if _CODES_OF_FILES.fullmatch(plain):
-        names = [name for name, is_code in names_in(re.sub(r"(?<=`) \w+$", "", plain)) if is_code]
-        # `.proto` stands for all files with this ending
-        return all_known([path_glob(re.sub(r"^(?=\.\w+$)", "*", name)) for name in names])
     if _BARE_PATH.fullmatch(plain):
         glob = path_glob(plain)
         return [glob] if glob else []
-    if _ANY_CODE.fullmatch(plain):
-        return list(_CODE_FILES)
-    if _ANY_CHANGE.fullmatch(plain):
-        return ["*"]
+    if globs := _any_files(plain):
+        return globs
     for names_of_files, usual_globs in _USUAL_FILES:
         if names_of_files.fullmatch(plain):
             return list(usual_globs)
-    if not _ONE_LANGUAGE.fullmatch(plain):
+    return files_of_language(plain) if _ONE_LANGUAGE.fullmatch(plain) else []
+
+
+def _any_files(text: str) -> list[str]:
+    """The globs of "any code" and of "any file"; [] for other words."""
+    if _ANY_CODE.fullmatch(text):
+        return list(_CODE_FILES)
+    return ["*"] if _ANY_CHANGE.fullmatch(text) else []
+
+
+def _files_inside_folder(text: str) -> list[str]:
+    """The globs of "TypeScript files in `web/`"; [] for other words."""
+    inside = _FILES_INSIDE.fullmatch(text)
+    folder = path_glob(inside["folder"]) if inside else None
+    if not inside or not folder or not folder.endswith("/*"):
         return []
-    return files_of_language(plain)
+    globs = files_named_in(inside["what"])
+    return [f"{folder[:-1]}{glob}" for glob in globs] if not any("/" in g for g in globs) else []
+
+
+def _files_in_backticks(text: str) -> list[str]:
+    """The globs of "`src/` and `.proto` files"; [] if a name is not clearly that of files."""
+    names = [name for name, is_code in names_in(re.sub(r"(?<=`) \w+$", "", text)) if is_code]
+    # `.proto` stands for all files with this ending
+    return all_known([path_glob(re.sub(r"^(?=\.\w+$)", "*", name)) for name in names])

@@ -69,6 +69,8 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     return None
 
 
+# --- The occasion of an instruction, which may have several circumstances
+
 # the relations of circumstances that may be occasions
 OCCASIONS = (
     Relation.BEFORE,
@@ -161,6 +163,9 @@ def _continued_texts(circumstances: Sequence[Circumstance]) -> Iterator[str]:
         yield f"{relation.value} {text}"
 
 
+# --- The occasion that the words of one circumstance name
+
+# "running `git commit`"
 _EVENT_CODE = re.compile(
     r"(?:running |you run |every )?`(?P<event>git (?:commit|push)|gh pr create)`"
 )
@@ -208,8 +213,7 @@ _FUNCTION_WORDS = frozenset(
     """a an any every each the your all this that you we i are is as be been have has having with
     making of to it's you're series it's coding or it's being up for review""".split()
 )
-
-
+# "you present the code to the user"
 _PRESENTING = re.compile(
     r"(?:you )?(?:present|show|deliver|return|hand)(?:ing)?(?: over)?"
     r"(?: (?:it|them|code|(?:the|your|any) (?:work|code|changes|results?|solution)))?"

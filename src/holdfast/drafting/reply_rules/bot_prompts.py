@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from holdfast.drafting.drafts import AN_EXCEPTION, ON_OCCASION, Undrafted
 from holdfast.drafting.grammar.forms import any_words, one_of, word_pattern
-from holdfast.drafting.rules_file import Statement
+from holdfast.drafting.rules_file import ABBREVIATIONS, Statement
 from holdfast.measures.language_names import ANY_NAME
+from holdfast.measures.number_words import NUMBER_WORDS
 
 # "each and every reply", "your messages"
 REPLY = (
@@ -84,7 +85,10 @@ _QUOTED = re.compile(
         )
     )
 )
-_BREAK = re.compile(r"; ?| [-–—]+ |(?<!e\.g)(?<!i\.e)\. (?=[a-z])")
+_NOT_ABBREVIATED = "".join(rf"(?<!\b{re.escape(word)})" for word in ABBREVIATIONS)
+# "max. forty words"
+_IS_LIMIT = rf"(?<=\b(?:max|min)\. )(?:{'|'.join(NUMBER_WORDS)})\b"
+_BREAK = re.compile(rf"; ?| [-–—]+ |{_NOT_ABBREVIATED}\. (?-i:(?=[a-z]))(?!{_IS_LIMIT})", re.I)
 # a circumstance that limits nothing: "even if they write in English"
 _CONCESSION = re.compile(
     r",? ?\b(?:not )?"
@@ -126,6 +130,7 @@ _SOFT = re.compile(
         *(r"prefer\w*", "try to", "usually", "generally", "typically", "ideally", "ideal"),
         *("sometimes", r"(?:about|around|roughly) \d+", "approximately", "occasionally"),
         *("consider", "feel free", "aim for", "(?:for|in) most", "normally", "in general"),
+        *("approx", "ca"),
     )
     + r"\b|~\d",
     re.I,
@@ -136,8 +141,6 @@ _EXCEPTION_AFTER = re.compile(
     r"|only (?:if|when)\b|but (?:if|when)\b)",
     re.I,
 )
-
-
 _BEGINS_WITH_CONDITION = re.compile(r"(?:if|when|whenever|while) [^,;:]+,", re.I)
 # a last rule that has a place or an exception of its own: "start with ⟪0⟫ and have no more than two
 # sentences before the signature", "no emoji, no exclamation marks except in the greeting"
@@ -148,14 +151,6 @@ _WITH_OWN_LIMIT = re.compile(
     r"|no (?:(?! and )[^,])*\bexcept (?:in|for|at) (?:(?! and )[^,])+)",
     re.I,
 )
-
-
-def _without_own_limit(clause: str) -> list[str]:
-    """A clause in two, if only the last of its two rules is limited; otherwise as it is."""
-    match = _WITH_OWN_LIMIT.fullmatch(clause.strip(" .!"))
-    if match is None or _EXCEPTION.search(match["first"]) or _CONDITION.search(match["first"]):
-        return [clause]
-    return [match["first"], match["last"]]
 
 
 def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
@@ -171,17 +166,33 @@ def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
     masked = re.sub(r"\s*[()]\s*", ", ", masked).replace("’", "'").replace("**", "")
     masked = _STRESSED_NEGATION.sub(r"\1 ", masked)
     has_exception_after = _EXCEPTION_AFTER.search(statement.following) is not None
-    # a condition before a colon limits all that follows: "When greeted: say ⟪0⟫; be brief"
-    head = masked.partition(":")[0] if ":" in masked else ""
-    # and one at the beginning too: "If asked, say ⟪0⟫; be brief"
-    head = head or (masked.partition(",")[0] if _BEGINS_WITH_CONDITION.match(masked) else "")
-    is_headed = bool(_CONDITION.search(_CONCESSION.sub("", head)) or _FOR_SOME.match(masked))
-    parts = [part for whole in _BREAK.split(masked) for part in _without_own_limit(whole)]
-    for part in parts:
-        plain = _CONCESSION.sub("", part)
+    is_conditional = _begins_with_condition(masked)
+    clauses = [clause for part in _BREAK.split(masked) for clause in _split_at_own_limit(part)]
+    for clause in clauses:
+        plain = _CONCESSION.sub("", clause)
         limits: Undrafted | None = None
-        if has_exception_after or _EXCEPTION.search(_NO_OTHER_LANGUAGE.sub("", part)):
+        if has_exception_after or _EXCEPTION.search(_NO_OTHER_LANGUAGE.sub("", clause)):
             limits = AN_EXCEPTION
-        elif is_headed or _CONDITION.search(plain):
+        elif is_conditional or _CONDITION.search(plain):
             limits = ON_OCCASION
         yield BotClause(plain.strip(" ,."), tuple(quotes), limits, bool(_SOFT.search(plain)))
+
+
+def _begins_with_condition(sentence: str) -> bool:
+    """Whether a sentence begins with a condition, which limits all that follows: "When greeted: say
+    ⟪0⟫; be brief", "If asked, say ⟪0⟫; be brief".
+    """
+    head = ""
+    if ":" in sentence:
+        head = sentence.partition(":")[0]
+    if not head and _BEGINS_WITH_CONDITION.match(sentence):
+        head = sentence.partition(",")[0]
+    return bool(_CONDITION.search(_CONCESSION.sub("", head)) or _FOR_SOME.match(sentence))
+
+
+def _split_at_own_limit(clause: str) -> list[str]:
+    """A clause in two, if only the last of its two rules is limited; otherwise as it is."""
+    match = _WITH_OWN_LIMIT.fullmatch(clause.strip(" .!"))
+    if match is None or _EXCEPTION.search(match["first"]) or _CONDITION.search(match["first"]):
+        return [clause]
+    return [match["first"], match["last"]]

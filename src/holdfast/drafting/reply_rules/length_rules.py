@@ -120,7 +120,7 @@ _ANSWER_IN = re.compile(
 # --- Upper limits after the amount
 
 _UPPER_LIMIT_AFTER = re.compile(
-    r"(?:,[^,]{0,25},)?,? "
+    rf"(?: per {REPLY})?(?:,[^,]{{0,25}},)?,? "
     + one_of(
         *("or (?:fewer|less|under|shorter)", "(?:long |in total |in all )?at (?:the )?most"),
         *("max(?:imum)?", "tops", "limit", "is the most"),
@@ -167,7 +167,8 @@ _OTHER_TEXTS = word_pattern(
 )
 _OTHER_TEXTS_AFTER = re.compile(
     one_of(
-        r" (?:per|each|of|from|about|that|which|to|after|before)\b",
+        rf" per (?!{REPLY})",
+        r" (?:each|of|from|about|that|which|to|after|before)\b",
         r" (?:in (?:the|a|your|each)|for (?:the|a|each|every))\b",
         r" (?:describing|explaining|summar\w+)\b",
         r" long (?!at most)\b",

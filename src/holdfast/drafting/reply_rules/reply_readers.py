@@ -166,8 +166,6 @@ _OTHER_TEXTS = word_pattern(
     r"[\w-]+\.(?:json|ya?ml|toml|md|txt|html?|css|py|[jt]sx?|go|rs|java|rb|sql|xml|csv)",
 )
 _ESCAPED = re.compile(r"\\[nrt0]")  # "\n" ends what a program answers
-
-
 # before a language alone: "Communication with the user: Chinese"
 _LANGUAGE_LABEL = re.compile(
     r"(?:prose/)?(?:(?:chat|communication|conversation|response|reply)(?: language)?"
@@ -182,8 +180,6 @@ _COMMUNICATION = re.compile(
     r" in (?P<language>[A-Z]\w+)",
     re.I,
 )
-
-
 # "keep your final summaries short (max. 5 sentences)"
 _SHORT_SUMMARIES = re.compile(
     r"(?:always )?keep (?:all |the )?your (?:final |closing )?(?:summar(?:y|ies)|final messages?)"

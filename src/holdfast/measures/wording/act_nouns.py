@@ -107,8 +107,8 @@ def _word_around(text: str, start: int, end: int) -> WordInText:
 
 # --- Whether a clause asks for the act of a noun or a verb
 
-# tells of a thing: "the push *failed*", "the release *is* late"
-_TELLS = re.compile(
+# a predicate, of which the word before is the subject: "the push *failed*", "the release *is* late"
+_PREDICATE = re.compile(
     r" (?:(?:still|now|just|also|always|sometimes) )?(?:is|was|are|were|has|had|does|did|isn['’]t"
     r"|wasn['’]t|aren['’]t|doesn['’]t|didn['’]t|fails?|failed|works?|worked|breaks?|broke|takes?"
     r"|took|seems?|looks?|looked|went|goes|gives?|gave|says?|said|hangs?|hung|crash(?:es|ed)"
@@ -139,7 +139,7 @@ _PREPOSITION = re.compile(
     re.IGNORECASE,
 )
 # asks for the act that is named after it: "*do* the push", "*go ahead with* the release"
-_DOES = re.compile(
+_CARRIES_OUT = re.compile(
     r"\b(?:do|make|start|begin|perform|run|trigger|execute|write|prepare|roll out"
     r"|split (?:it|this|them|that) (?:up )?into|proceed|go ahead|continue|go on|approve|cut"
     r"|create|open|submit|file|raise|complete|finish|kick off|initiate|ship|publish|ok|okay|yes"
@@ -151,8 +151,8 @@ _WANTS_DONE = re.compile(
     r"\b(?:want|need|like|get|have|see) (?:it|them|this|that|these|those)(?: all)? \Z",
     re.IGNORECASE,
 )
-# may ask for the act: "*time for* the release", "the push, *please*"
-_WANTS = re.compile(r"\b(?:want|need|like|please|time for|now|ask\w*)\b", re.IGNORECASE)
+# a wish, which may be for the act: "*time for* the release", "the push, *please*"
+_WISH = re.compile(r"\b(?:want|need|like|please|time for|now|ask\w*)\b", re.IGNORECASE)
 # takes the act for granted: "*after* the push, tell me"
 _IMPLIES = re.compile(r"\b(?:after|once|when|with|for|until|following) \Z", re.IGNORECASE)
 # asks to commit once more: "*put the number into the last* commit"
@@ -174,7 +174,7 @@ _HANDLES_THING = re.compile(
     r"(?: (?!and\b|then\b|or\b)[^\s.;:!?]+){0,4} \Z",
     re.IGNORECASE,
 )
-_IS_VERB = re.compile(r" (?:this|it|that)\b|,? please\b", re.IGNORECASE)  # "PR *this*"
+_MAKES_VERB = re.compile(r" (?:this|it|that)\b|,? please\b", re.IGNORECASE)  # "PR *this*"
 # an order that is about a thing, and asks for no act: "*fix* the push"
 _WORK_ON = (
     r"\b(?:fix|debug|check|review|handle|explain|describe|see|inspect|improve|rename|document"
@@ -198,10 +198,10 @@ def _asks_for(word: WordInText) -> bool | None:
         return True
     if determiner := _DETERMINER.search(before):  # "do the push"
         return _asks_for_noun(word.word.lower(), before, after, determiner)
-    is_told_of = _TELLS.match(after) is not None
+    is_subject = _PREDICATE.match(after) is not None
     if _DETERMINER_AND_WORD.search(before):  # "fix the login push"
-        return False if _WORKS_ON.search(before) or is_told_of else None
-    if is_told_of and not _IS_FINE.match(after):  # "push fails"
+        return False if _WORKS_ON.search(before) or is_subject else None
+    if is_subject and not _IS_FINE.match(after):  # "push fails"
         return False
     # "push it", but neither "fix push" nor "in push"
     return not (_WORKS_ON_NEXT.search(before) or _PREPOSITION.search(before))
@@ -214,7 +214,7 @@ def _asks_for_noun(word: str, before: str, after: str, determiner: re.Match[str]
         before: the text before the word, at whose end the determiner stands.
     """
     before_noun = before[: determiner.start()]
-    if _DOES.search(before_noun):  # "do the push"
+    if _CARRIES_OUT.search(before_noun):  # "do the push"
         return True
     if word == "commit" and _PUTS_INTO.search(before):  # "put it into the last commit"
         return True
@@ -224,16 +224,16 @@ def _asks_for_noun(word: str, before: str, after: str, determiner: re.Match[str]
         return None
     if _WORKS_ON.search(before_noun):  # "fix the push"
         return False
-    is_wanted = _WANTS.search(f"{before}{after}") is not None  # "the push, please"
+    is_wanted = _WISH.search(f"{before}{after}") is not None  # "the push, please"
     is_implied = _IMPLIES.search(before_noun) is not None  # "after the push, tell me"
     return None if is_wanted or is_implied else False
 
 
 def _asks_for_thing(before: str, after: str) -> bool | None:
     """Whether a clause asks for what is done to a thing: "open a PR", but not "check the PR"."""
-    if _HANDLES_THING.search(before) or _IS_VERB.match(after):  # "open a PR", "PR this"
+    if _HANDLES_THING.search(before) or _MAKES_VERB.match(after):  # "open a PR", "PR this"
         return True
-    is_told_of = _TELLS.match(after) and not _IS_FINE.match(after)  # "the PR failed"
-    if _WORKS_ON.search(before) or is_told_of:
+    is_subject = _PREDICATE.match(after) and not _IS_FINE.match(after)  # "the PR failed"
+    if _WORKS_ON.search(before) or is_subject:
         return False
     return None

@@ -32,19 +32,20 @@ const count = (number) => number.toLocaleString("en");
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 const percent = (kept, scored) => `${Math.floor((100 * kept) / scored)}%`;
 
-function total(name, value) {
+/** An entry of a list: a name and its value. */
+function makeEntry(name, value) {
   return make("div", make("dt", name), make("dd", value));
 }
 
-function counts(list, names, values) {
-  const rows = Object.entries(names).filter(([key]) => values[key]);
-  const none = make("div", make("dt", "none"), make("dd", ""));
-  const entries = rows.map(([key, name]) => total(name, count(values[key])));
-  byId(list).replaceChildren(...(entries.length ? entries : [none]));
+/** Lists the counts that are not 0, under their names. */
+function drawCounts(list, names, values) {
+  const present = Object.entries(names).filter(([key]) => values[key]);
+  const entries = present.map(([key, name]) => makeEntry(name, count(values[key])));
+  byId(list).replaceChildren(...(entries.length ? entries : [makeEntry("none", "")]));
 }
 
 /** A cell with the share of its replies that keep a rule, in one of ten shades. */
-function cell(rows, kind = "") {
+function makeCell(rows, kind = "") {
   const kept = sum(rows.map((row) => row.kept));
   const scored = sum(rows.map((row) => row.scored));
   if (!scored) return make("td.none");
@@ -53,7 +54,8 @@ function cell(rows, kind = "") {
     percent(kept, scored), make("small", count(scored)));
 }
 
-function table({ rules, last_turn: last }) {
+/** Draws the table of rules: a row for each, a column for each turn. */
+function drawRules({ rules, last_turn: last }) {
   const turns = [...new Set(rules.map((row) => row.turn))].sort((a, b) => a - b);
   const cases = new Set(rules.map((row) => row.case));
   const ofRule = Map.groupBy(rules, (row) => JSON.stringify([row.case, row.rule]));
@@ -63,8 +65,8 @@ function table({ rules, last_turn: last }) {
     const title = cases.size > 1 && rule ? `${name} / ${rule}` : rule || name;
     return make("tr",
       make("th", { scope: "row" }, title, text ? make("small", text) : null),
-      cell(rows, ".whole"),
-      turns.map((turn) => cell(rows.filter((row) => row.turn === turn))));
+      makeCell(rows, ".whole"),
+      turns.map((turn) => makeCell(rows.filter((row) => row.turn === turn))));
   });
   byId("rules").replaceChildren(
     make("thead", make("tr", heads.map((head) => make("th", { scope: "col" }, head)))),
@@ -80,25 +82,25 @@ function display(live) {
   const kept = sum(rules.map((row) => row.kept));
   const scored = sum(rules.map((row) => row.scored));
   byId("totals").replaceChildren(
-    total(live.scored_rules === live.suite_rules ? "of rules kept"
+    makeEntry(live.scored_rules === live.suite_rules ? "of rules kept"
       : `of rules kept; ${live.scored_rules} of ${live.suite_rules} are scored`,
     scored ? percent(kept, scored) : "–"),
-    total("requests", count(sum(Object.values(live.requests)))),
-    ...(live.reminders || !live.retries ? [total("reminders sent", count(live.reminders))] : []),
-    total("extra tokens sent, estimated", count(live.added_tokens)),
-    ...(live.retries ? [total("replies drawn again", count(live.retries))] : []),
-    ...(live.failed_retries ? [total("retries that failed", count(live.failed_retries))] : []),
-    ...(live.unchecked ? [total("replies not checked", count(live.unchecked))] : []),
+    makeEntry("requests", count(sum(Object.values(live.requests)))),
+    ...(live.reminders || !live.retries ? [makeEntry("reminders sent", count(live.reminders))] : []),
+    makeEntry("extra tokens sent, estimated", count(live.added_tokens)),
+    ...(live.retries ? [makeEntry("replies drawn again", count(live.retries))] : []),
+    ...(live.failed_retries ? [makeEntry("retries that failed", count(live.failed_retries))] : []),
+    ...(live.unchecked ? [makeEntry("replies not checked", count(live.unchecked))] : []),
     ...(live.failed_measures
-      ? [total("scores missing, as a measure failed", count(live.failed_measures))] : []),
-    ...(live.left_out ? [total("messages left out", count(live.left_out))] : []),
-    total("open now", count(live.open)));
+      ? [makeEntry("scores missing, as a measure failed", count(live.failed_measures))] : []),
+    ...(live.left_out ? [makeEntry("messages left out", count(live.left_out))] : []),
+    makeEntry("open now", count(live.open)));
   byId("scored").replaceChildren(...live.which_are_scored.split("`")
     .map((text, position) => (position % 2 ? make("code", text) : text)));
   byId("scored").hidden = live.scored_rules === live.suite_rules;
-  table(live);
-  counts("requests", OUTCOMES, live.requests);
-  counts("unscored", REASONS, live.unscored);
+  drawRules(live);
+  drawCounts("requests", OUTCOMES, live.requests);
+  drawCounts("unscored", REASONS, live.unscored);
 }
 
 async function refresh() {

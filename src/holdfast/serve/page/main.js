@@ -29,8 +29,11 @@ const MAX_TOKENS = 4096; // of a reply, if the server names no limit
 let state = newState(["none"], MAX_TOKENS);
 const page = { state: () => state, list: byId("turns"), server: null, progressed, keyWanted, notice,
   isValid, settled: () => drawEmphasis() }; // replies drawn anew have lost their highlights
-let chats, drawEmphasis, drawBoxes, drawChart;
-let drawing = false;
+let chats, drawEmphasis, drawBoxes, drawChart; // set once the server has answered
+let isFrameRequested = false; // whether `progressed` draws in the next frame
+let wasBusy = false; // whether a reply was running at the last frame
+let atEnd = true; // whether the page follows the end of the dialog
+let lastScroll = 0;
 
 function notice(text) {
   byId("notice-text").textContent = text;
@@ -44,6 +47,7 @@ function isValid(columns) {
   return !problem;
 }
 
+/** Opens the field for the API key. */
 function keyWanted() {
   byId("key-details").open = true;
   byId("key").focus();
@@ -53,6 +57,7 @@ const keyProblem = () => apiKey()
   ? "The server does not accept this API key; enter another one."
   : "This server has an API key; enter it to begin.";
 
+/** Asks the server what it offers, and draws the state that was kept for it, or a new one. */
 async function begin() {
   try {
     const [steering, models] = await Promise.all([getJson("/v1/steering"), getJson("/v1/models")]);
@@ -128,10 +133,10 @@ function removeColumn(column) {
 
 /** Draws the chart and the buttons after tokens have come or a reply has ended, once per frame. */
 function progressed() {
-  if (drawing) return;
-  drawing = true;
+  if (isFrameRequested) return;
+  isFrameRequested = true;
   requestAnimationFrame(() => {
-    drawing = false;
+    isFrameRequested = false;
     const busy = chats.busy();
     byId("stop").hidden = !busy;
     byId("send").hidden = busy;
@@ -140,10 +145,6 @@ function progressed() {
     wasBusy = busy;
   });
 }
-
-let atEnd = true; // whether the page follows the end of the dialog
-let lastScroll = 0;
-let wasBusy = false;
 
 /** The scroll position at which the end of the dialog is at the end of the window. */
 const endOfDialog = () =>
@@ -189,6 +190,7 @@ function clear() {
   byId("draft").focus();
 }
 
+/** Connects the controls that need no answer of the server. */
 function wire() {
   const onSubmit = (id, act) => byId(id).addEventListener("submit", (event) => {
     event.preventDefault();

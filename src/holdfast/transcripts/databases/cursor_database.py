@@ -9,7 +9,7 @@ Cursor's reader turns these values into transcripts.
 import base64
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.plurals import count_of
 from holdfast.transcripts.databases.cursor_state import read_state
@@ -44,7 +44,7 @@ def cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unr
         query = "SELECT value FROM cursorDiskKV WHERE key = ?"
         return _bytes_in(database.execute(query, (f"agentKv:blob:{name}",)).fetchone())
 
-    has_states = False
+    has_context = False
     query = "SELECT key, value FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
     for key, text in database.execute(query).fetchall():
         name = str(key).partition(":")[2]
@@ -52,30 +52,35 @@ def cursor_dialogs(path: Path, database: "Connection") -> Iterator[Located | Unr
         if isinstance(composer, Unread):
             yield composer
             continue
-        value: dict[str, Any] = {"composerData": composer.value, "bubbles": {}}
+        bubbles: dict[str, Any] = {}
         for bubble in _bubbles(path, database, name):
             if isinstance(bubble, Unread):
                 yield bubble
             else:
-                identity, fields = bubble
-                value["bubbles"][identity] = fields
+                bubbles[bubble.id] = bubble.fields
+        value: dict[str, Any] = {"composerData": composer.value, "bubbles": bubbles}
         state = text_or_empty(fields_of(composer.value).get("conversationState"))
         if encoded := state.removeprefix("~"):
-            has_states = True
+            has_context = True
             context = _context(composer.source, encoded, find_blob)
             if isinstance(context, Unread):
                 yield context
             else:
                 value["context"] = context
         yield Located(composer.source, value)
-    if not has_states:
+    if not has_context:
         yield from _unclaimed_messages(path, database)
 
 
-def _bubbles(
-    path: Path, database: "Connection", composer: str
-) -> Iterator[tuple[str, dict[str, Any]] | Unread]:
-    """Yields the id and the fields of each message that is shown of a dialog."""
+class _Bubble(NamedTuple):
+    """A message that Cursor shows."""
+
+    id: str
+    fields: dict[str, Any]
+
+
+def _bubbles(path: Path, database: "Connection", composer: str) -> Iterator[_Bubble | Unread]:
+    """Yields the messages that are shown of a dialog, with the fields that the reader needs."""
     rows = database.execute(
         "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY key",
         (f"bubbleId:{composer}:", f"bubbleId:{composer};"),  # ";" follows ":"
@@ -85,8 +90,8 @@ def _bubbles(
         if isinstance(bubble, Unread):
             yield bubble
         elif fields := fields_of(bubble.value):
-            identity = str(key).rpartition(":")[2]
-            yield identity, {name: fields[name] for name in _BUBBLE_FIELDS if name in fields}
+            needed = {name: fields[name] for name in _BUBBLE_FIELDS if name in fields}
+            yield _Bubble(str(key).rpartition(":")[2], needed)
 
 
 def _unclaimed_messages(path: Path, database: "Connection") -> Iterator[Unread]:

@@ -9,7 +9,7 @@ They are read only for what is nowhere else.
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.errors import shortened
@@ -79,10 +79,10 @@ _OTHER_TYPES = frozenset(
 
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
-    return (fields.get("type") in _KINDS and "payload" in fields) or _is_of_2025(fields)
+    return (fields.get("type") in _KINDS and "payload" in fields) or _lacks_wrapper(fields)
 
 
-def _is_of_2025(fields: Mapping[str, Any]) -> bool:
+def _lacks_wrapper(fields: Mapping[str, Any]) -> bool:
     """Whether a line is from the first rollouts, in which items and the header had no wrapper."""
     if "record_type" in fields:
         return True
@@ -101,7 +101,7 @@ def _is_of_2025(fields: Mapping[str, Any]) -> bool:
 
 def _wrap(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Puts a line of the first rollouts into the form of later versions."""
-    if "payload" in fields or not _is_of_2025(fields):
+    if "payload" in fields or not _lacks_wrapper(fields):
         return fields
     kind = "response_item" if "type" in fields else "session_meta"
     return {"type": "state" if "record_type" in fields else kind, "payload": fields}
@@ -136,30 +136,55 @@ def _read_session(name: str, records: Sequence[SourcedRecord]) -> Iterator[Trans
     )
 
 
+@dataclass(frozen=True)
+class _Display:
+    """A summary of the events for display of a session.
+
+    Args:
+        typed_texts: the messages that the user typed, without white space.
+        has_completed_messages: whether there are messages in the form of version 0.147 or later,
+            which those in the older form then repeat.
+        tools: the tools of the calls that are in no item.
+    """
+
+    typed_texts: Set[str]
+    has_completed_messages: bool
+    tools: Set[str]
+
+    @classmethod
+    def of(cls, records: Sequence[SourcedRecord], call_ids: Set[str]) -> "_Display":
+        """Summarises the events among some lines; `call_ids` are the calls that are in items."""
+        displayed = [fields for _, fields in records if fields.get("type") == "event_msg"]
+        events = [fields_of(fields.get("payload")) for fields in displayed]
+        messages = [message for event in events if (message := shown_message(event))]
+        completed = (event for event in events if shown_item(event) is not event)
+        calls = [
+            shown.call
+            for event in events
+            if identity_of(event) not in call_ids
+            for shown in shown_call(event)
+            if shown.call is not None
+        ]
+        return cls(
+            frozenset(without_whitespace(m.text) for m in messages if m.is_by_user),
+            any(map(shown_message, completed)),
+            frozenset(call.name for call in calls),
+        )
+
+
 class _Session:
     """A session under construction."""
 
     def __init__(self, records: Sequence[SourcedRecord]) -> None:
         items = [fields.get("payload") for _, fields in records if is_item(fields)]
-        shown_records = [fields for _, fields in records if _is_display_event(fields)]
-        shown_events = [fields_of(fields.get("payload")) for fields in shown_records]
         self.tree = Tree()
         self._folder = WorkingFolder()
         self._has_prompt = False
-        self._typed_texts = _find_typed_texts(shown_events)
-        self._roles_without_items = {"user", "assistant"} - _roles(items, self._typed_texts)
-        self._has_completed_messages = any(
-            shown_item(event) is not event and shown_message(event) for event in shown_events
-        )
         self._inherited_sources = inherited_questions(records)
-        self._call_ids = {str(at(item, "call_id")) for item in items}
-        self._shown_tools = {
-            event.call.name
-            for fields in shown_events
-            if identity_of(fields) not in self._call_ids
-            for event in shown_call(fields)
-            if event.call is not None
-        }
+        self._call_ids = {str(at(item, "call_id")) for item in items}  # of calls that were read
+        self._display = _Display.of(records, self._call_ids)
+        typed_texts = self._display.typed_texts
+        self._roles_without_items = {"user", "assistant"} - _roles(items, typed_texts)
         # the positions of events from which Codex counts a turn: messages of the user and of agents
         self._turn_starts: set[int] = set()
         self._items_with_id: set[str] = set()  # as JSON
@@ -243,7 +268,7 @@ class _Session:
         self._last_item = item
         if is_repeat or self._was_written(item):
             return []
-        return read_item(item, self._typed_texts)
+        return read_item(item, self._display.typed_texts)
 
     def _hidden_calls(self, script: ScriptCalls, script_id: str) -> list[Event]:
         """Returns the calls of a script that no event shows."""
@@ -255,7 +280,7 @@ class _Session:
     def _is_hidden(self, tool: str) -> bool:
         """Whether the session's events do not show the calls of a tool that scripts make."""
         shown_as = tool if tool == "apply_patch" else "exec_command"
-        return shown_as not in self._shown_tools
+        return shown_as not in self._display.tools
 
     def _was_written(self, item: Mapping[str, Any]) -> bool:
         """Whether an item with the same id and content came before; notes it for the next ones."""
@@ -270,7 +295,7 @@ class _Session:
         """Reads what only events for display have: messages without an item, a script's calls."""
         if message := shown_message(event):
             is_completed = shown_item(event) is not event
-            is_read = is_completed or not self._has_completed_messages
+            is_read = is_completed or not self._display.has_completed_messages
             return [message] if is_read and message.role in self._roles_without_items else []
         identity = identity_of(event)
         if identity and identity in self._call_ids:
@@ -291,16 +316,6 @@ def _is_by_agent(fields: Mapping[str, Any]) -> bool:
     if fields.get("type") == "inter_agent_communication":
         return True
     return is_item(fields) and communication_in(fields.get("payload")) is not None
-
-
-def _is_display_event(fields: Mapping[str, Any]) -> bool:
-    return fields.get("type") == "event_msg"
-
-
-def _find_typed_texts(events: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Returns what the user typed according to the events for display, without white space."""
-    messages = [message for event in events if (message := shown_message(event))]
-    return {without_whitespace(message.text) for message in messages if message.is_by_user}
 
 
 def _roles(items: Sequence[Any], typed_texts: Set[str]) -> set[str]:

@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 from holdfast.measures.turns import ToolCall
 
 # tools that run commands or change files, and the name of an argument that is a text by itself
-_TOOLS = {"exec_command": "cmd", "shell": "command", "shell_command": "command",
-          "apply_patch": "input"}  # fmt: skip
+_TOOLS = {
+    "exec_command": "cmd",
+    "shell": "command",
+    "shell_command": "command",
+    "apply_patch": "input",
+}
 # "tools.exec_command("
 _CALL = re.compile(rf"\btools\.({'|'.join(_TOOLS)})\s*\(\s*")
 # the beginning of "const cmd = "git push";"
@@ -29,8 +33,13 @@ _LOCAL = re.compile(
     r"|\b(?:const|let|var)\s++([\w$,{}\[\] ]{1,80}?)\s++of\b"
 )
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_END_OF_CALL = re.compile(r"\s*,?\s*\)")  # "})", "},)"
+_END_OF_STATEMENT = re.compile(r"\s*(?:[;\n]|\Z)")
+# "cmd", "'cmd'", "\"cmd\"", before the colon in an object
 _KEY = re.compile(r"\s*(?:([A-Za-z_$][\w$]*)|\"([^\"\\]*)\"|'([^'\\]*)')\s*")
+# "true", "-1.5e3"
 _WORD = re.compile(r"true|false|null|undefined|-?(?:0|[1-9]\d{0,300})(?:\.\d+)?(?:e[+-]?\d+)?")
+# "git push" in any quotation marks, without "${...}"
 _TEXT = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.|\$(?!\{))*`", re.DOTALL
 )
@@ -43,8 +52,12 @@ _NO_CODE = re.compile(
 )
 # "String.raw`C:\temp`"
 _RAW_TEXT = re.compile(r"String\.raw\s*`([^`$]*)`")
-_ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]+)\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(\n)|(.))",
-                     re.DOTALL)  # fmt: skip
+# "\n", "\x41", "\u0041" and "\u{1F600}", or a line break that continues a text
+_ESCAPE = re.compile(
+    r"\\(?:u\{(?P<point>[0-9A-Fa-f]+)\}|u(?P<unit>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})"
+    r"|(?P<line_break>\n)|(?P<character>.))",
+    re.DOTALL,
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 
 
@@ -68,7 +81,7 @@ def calls_in_script(script: str) -> ScriptCalls:
     for match in _CALL.finditer(code):
         try:
             value, end = _read_value(script, match.end(), texts)
-            if not re.compile(r"\s*,?\s*\)").match(script, end):
+            if not _END_OF_CALL.match(script, end):
                 raise _NotLiteral
         except (_NotLiteral, RecursionError):
             computed.append(match[1])
@@ -91,7 +104,7 @@ def _bound_texts(script: str, code: str) -> Mapping[str, str]:
         changes.update(_NAME.findall(" ".join(names)))
     for match in _BINDING.finditer(script):
         text = _TEXT.match(script, match.end())
-        is_whole = text and re.compile(r"\s*(?:[;\n]|\Z)").match(script, text.end())
+        is_whole = text and _END_OF_STATEMENT.match(script, text.end())
         if text and is_whole and changes[match[1]] == 1:
             texts[match[1]] = _unescape(text[0])
     return texts
@@ -176,9 +189,11 @@ def _unescape(literal: str) -> str:
     """Returns the text of a literal in its quotation marks."""
 
     def character(match: re.Match[str]) -> str:
-        if code := match[1] or match[2] or match[3]:
+        if code := match["point"] or match["unit"] or match["byte"]:
             return chr(min(int(code, 16), 0x10FFFF))
-        return "" if match[4] else _ESCAPES.get(match[5], match[5])
+        if match["line_break"]:
+            return ""
+        return _ESCAPES.get(match["character"], match["character"])
 
     text = _ESCAPE.sub(character, literal[1:-1])
     # JavaScript writes an emoji as two code units

@@ -194,7 +194,7 @@ class _Dialog:
             case "system.message":
                 return message_events("system", str(require_field(data, "content")))
             case "user.message":
-                return _classify(data)
+                return _events_of_user(data)
             case "assistant.message":
                 text = text_of(data.get("content"))
                 requests = optional_list(data.get("toolRequests"))
@@ -231,7 +231,7 @@ def _transcripts(dialogs: Mapping[str, _Dialog], source: str) -> Iterator[Transc
             yield replace(transcript, is_of_subagent=bool(agent))
 
 
-def _classify(data: Mapping[str, Any]) -> list[Event]:
+def _events_of_user(data: Mapping[str, Any]) -> list[Event]:
     """Tells a message of the user from what Copilot or another agent writes in the user's place."""
     text = require_field(data, "content")
     if not isinstance(text, str):

@@ -95,29 +95,39 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         yield from _session(file_of(lines[0].source), lines, folder)
 
 
-def _session(source: str, messages: Sequence[Located], path: str) -> Iterator[Transcript | Unread]:
-    """Reads the messages of a session whose working folder is `path`."""
+def _session(
+    source: str, messages: Sequence[Located], folder_path: str
+) -> Iterator[Transcript | Unread]:
+    """Reads the messages of a session.
+
+    Args:
+        messages: without a source of their own if they are entries of one value.
+        folder_path: the working folder of the session.
+    """
     folder = WorkingFolder()
-    folder.note(path)
+    folder.note(folder_path)
     events: list[Event] = []
     hidden: list[str] = []  # the ids of the calls whose results a summary has replaced since
     for number, (line, message) in enumerate(messages):
         following = messages[number + 1].value if number + 1 < len(messages) else None
         try:
-            new = _events_of(require_object(message), following, events)
+            new_events = _events_of(require_object(message), following, events)
         except Malformed as error:
-            yield Unread(f"{line or source}: {'' if line else f'message {number + 1}: '}{error}")
+            location = line or f"{source}: message {number + 1}"
+            yield Unread(f"{location}: {error}")
             continue
-        if any(event.kind is EventKind.COMPACTION for event in new):
+        if any(event.kind is EventKind.COMPACTION for event in new_events):
             hidden = []
         if at(message, "metadata", "agentVisible") is False:
-            hidden += [event.call_id for event in new if event.kind is EventKind.TOOL_RESULT]
-        elif hidden and _is_for_model_alone(message) and new and _is_reminder(new[0]):
+            hidden += [event.call_id for event in new_events if event.kind is EventKind.TOOL_RESULT]
+        elif hidden and _is_for_model_alone(message) and new_events and _is_reminder(new_events[0]):
             # the summaries of calls are in the order of the calls
-            new.insert(0, Event(EventKind.CLEARING, clears=frozenset([hidden.pop(0)])))
+            new_events.insert(0, Event(EventKind.CLEARING, clears=frozenset([hidden.pop(0)])))
         name = str(at(message, "id") or f"message {number + 1}")
         ids = _copy_ids(message)
-        events += [replace(folder.of(e), source=line, id=name, copy_ids=ids) for e in new]
+        events += [
+            replace(folder.of(event), source=line, id=name, copy_ids=ids) for event in new_events
+        ]
     if events:
         yield linear_transcript(source, events)
 

@@ -57,28 +57,28 @@ def _calls_of_trace(
     """Reads the calls of a trace, but not those around an answered call with the same input."""
     calls: list[_Observation] = []
     for fields in filter(_is_generation, observations):
-        identity = fields.get("id")
-        parent = fields.get("parentObservationId")
+        identity = str(fields.get("id") or "")
+        parent = str(fields.get("parentObservationId") or "")
         try:
             call = _call(source, {"sessionId": session, **fields})
         except Malformed as error:
-            yield Unread(f"{source}, observation {identity}: {error}")
+            yield Unread(f"{source}, observation {fields.get('id')}: {error}")
         else:
-            calls.append(_Observation(str(identity or ""), str(parent or ""), call))
-    by_parent: dict[str, list[_Observation]] = {}
-    for inner in calls:
-        by_parent.setdefault(inner.parent, []).append(inner)
+            calls.append(_Observation(identity, parent, call))
+    inner_calls: dict[str, list[_Observation]] = {}  # by the observation that contains them
+    for observation in calls:
+        inner_calls.setdefault(observation.parent, []).append(observation)
     replacements: dict[str, str] = {}  # the ids of calls that are left out, and of those inside
     for outer in calls:
-        inner_calls = by_parent.get(outer.id, []) if outer.id else []
-        replacement = next((inner for inner in inner_calls if _has_input_of(inner, outer)), None)
+        inside = inner_calls.get(outer.id, []) if outer.id else []
+        replacement = next((inner for inner in inside if _has_input_of(inner, outer)), None)
         # in a damaged log, the ids may form a circle
         if replacement is None or _end_of(replacements, replacement.id) == outer.id:
             yield outer.call
             continue
         replacements[outer.id] = replacement.id
-        inner_events = [event for inner in inner_calls for event in inner.call.events]
-        if any(event not in inner_events for event in outer.call.events):
+        events_inside = [event for inner in inside for event in inner.call.events]
+        if any(event not in events_inside for event in outer.call.events):
             yield Unread(
                 f"{source}, observation {outer.id}: left out, since"
                 f" {replacement.id or 'one'} within it has the same input"

@@ -50,11 +50,11 @@ def convert_to_version_1(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         if not _has_type(value):
             yield value
-        elif (message := _convert(value)) is not None:
+        elif (message := _convert_message(value)) is not None:
             yield message
 
 
-def _convert(message: Mapping[str, Any]) -> dict[str, Any] | None:
+def _convert_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
     """Converts a message; None if it is only for display. Unknown types become unknown parts."""
     text = str(message.get("text") or "")
     match message["type"]:
@@ -72,7 +72,8 @@ def _convert(message: Mapping[str, Any]) -> dict[str, Any] | None:
             parts = [{"type": "text", "text": summary}]
             return _with_parts(message, "assistant", parts, summary=True)
         case "assistant":
-            parts = [_part(require_object(part)) for part in optional_list(message.get("content"))]
+            content = optional_list(message.get("content"))
+            parts = [_convert_part(require_object(part)) for part in content]
             error = _error(message.get("error"))
             return _with_parts(message, "assistant", parts, finish=message.get("finish"), **error)
         case "idle" if message.get("outcome") == "interrupted":
@@ -107,7 +108,7 @@ def _part_of_file(file: Any) -> dict[str, Any]:
     return {"type": "file", "mime": media_type}
 
 
-def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_part(part: Mapping[str, Any]) -> dict[str, Any]:
     """Converts a part of a reply."""
     if part.get("type") != "tool":
         return dict(part)

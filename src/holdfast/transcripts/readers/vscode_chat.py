@@ -8,9 +8,10 @@ Its file has the object itself (`.json`), or a log of its changes (`.jsonl`).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.plurals import count_of
@@ -49,6 +50,29 @@ _BY_PROGRAM = (
 _USERS_WORDS = re.compile(r"<(userRequest|prompt)>.*?</\1>", re.DOTALL)
 
 
+class _Exchange(NamedTuple):
+    """A request with its response.
+
+    Args:
+        is_taken_back: whether a restored checkpoint took it back.
+    """
+
+    response: ShownResponse
+    events: list[Event]
+    is_taken_back: bool
+
+
+class _Summary(NamedTuple):
+    """A summary that replaced the dialog.
+
+    Args:
+        round_id: the id of the round of calls that it ends with; "" if the log does not name it.
+    """
+
+    round_id: str
+    text: str
+
+
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
     if isinstance(fields.get("requests"), list):
@@ -83,36 +107,45 @@ def _transcript(source: str, session: Any) -> Iterator[Transcript | Unread]:
             f"{source}: the version {shortened(version)} of VS Code's chats is not known; it is"
             f" read as version {_VERSIONS[-1]}"
         )
-    nodes: dict[str, list[Event]] = {}
-    taken_back: list[str] = []
-    unknown_kinds: set[str] = set()
-    subagents: list[list[Event]] = []
     try:
-        for number, request in enumerate(optional_list(require_field(session, "requests"))):
-            try:
-                response = read_response(require_object(request))
-                nodes[str(number)] = _events(request, response)
-                unknown_kinds |= response.unknown_kinds
-                subagents += response.subagents.values()
-            except Malformed as error:
-                raise Malformed(f"request {number + 1}: {error}") from error
-            if request.get("isHidden") is True or request.get("shouldBeRemovedOnSend"):
-                taken_back.append(str(number))
+        exchanges = _read_requests(optional_list(require_field(session, "requests")))
     except Malformed as error:
         yield Unread(f"{source}: {error}")
         return
+    unknown_kinds = set[str]().union(*(item.response.unknown_kinds for item in exchanges))
     if unknown_kinds:
         kinds = ", ".join(sorted(unknown_kinds))
         yield Unread(f"{source}: left out parts of responses of unknown kinds ({kinds})")
-    if taken_back:
-        count = count_of(len(taken_back), "request")
+    if num_taken_back := sum(item.is_taken_back for item in exchanges):
+        count = count_of(num_taken_back, "request")
         yield Unread(f"{source}: left out {count} that a restored checkpoint took back")
-    active = [name for name in nodes if name not in taken_back]
+    nodes = {str(number): item.events for number, item in enumerate(exchanges)}
+    active = [str(number) for number, item in enumerate(exchanges) if not item.is_taken_back]
     parents = sequential_parents(nodes) | sequential_parents(active)
     yield branched_transcript(source, nodes, parents, active)
+    subagents = chain.from_iterable(item.response.subagents.values() for item in exchanges)
     for number, events in enumerate(subagents, start=1):
         dialog = linear_transcript(f"{source}, subagent {number}", events)
         yield replace(dialog, is_of_subagent=True)
+
+
+def _read_requests(requests: Sequence[Any]) -> list[_Exchange]:
+    """Reads the requests of a session, each with its response.
+
+    Raises:
+        Malformed: one cannot be read.
+    """
+    exchanges: list[_Exchange] = []
+    for number, request in enumerate(requests, start=1):
+        try:
+            response = read_response(require_object(request))
+            events = _events(request, response)
+        except Malformed as error:
+            raise Malformed(f"request {number}: {error}") from error
+        is_hidden = request.get("isHidden") is True
+        is_taken_back = is_hidden or bool(request.get("shouldBeRemovedOnSend"))
+        exchanges.append(_Exchange(response, events, is_taken_back))
+    return exchanges
 
 
 def _events(request: Mapping[str, Any], response: ShownResponse) -> list[Event]:
@@ -126,9 +159,9 @@ def _events(request: Mapping[str, Any], response: ShownResponse) -> list[Event]:
     rounds = optional_list(at(metadata, "toolCallRounds"))
     of_rounds = {str(at(tool_round, "id")) for tool_round in rounds}
     # a summary that ends with a round of an earlier request was written before this one
-    earlier = [text for name, text in summaries if name and name not in of_rounds]
-    within = {name: text for name, text in summaries if name in of_rounds}
-    later = [text for name, text in summaries if not name]
+    earlier = [s.text for s in summaries if s.round_id and s.round_id not in of_rounds]
+    within = {s.round_id: s.text for s in summaries if s.round_id in of_rounds}
+    later = [s.text for s in summaries if not s.round_id]
     return [
         *(Event(EventKind.COMPACTION, text) for text in earlier),
         *_rendered_context(metadata, text.strip()),
@@ -188,16 +221,12 @@ def _attached_images(request: Mapping[str, Any]) -> Iterator[str]:
             yield "image"
 
 
-def _summaries(metadata: Any) -> list[tuple[str, str]]:
-    """Returns the summaries that replaced the dialog, each with the id of the round it ends with.
-
-    The id is "" if the log does not name the round.
-    """
+def _summaries(metadata: Any) -> list[_Summary]:
     summaries = at(metadata, "summaries")
     if not isinstance(summaries, list):
         summaries = [at(metadata, "summary")]
     return [
-        (str(at(summary, "toolCallRoundId") or ""), text)
+        _Summary(str(at(summary, "toolCallRoundId") or ""), text)
         for summary in summaries
         if isinstance(text := at(summary, "text"), str) and text
     ]

@@ -49,6 +49,13 @@ class ShownResponse(NamedTuple):
     subagents: dict[str, list[Event]]
 
 
+class _ResultContent(NamedTuple):
+    """The content of a tool's result: its texts, joined, and the types of its other parts."""
+
+    text: str
+    unread: tuple[str, ...]
+
+
 def read_response(request: Mapping[str, Any]) -> ShownResponse:
     """Reads the response in a request."""
     texts = [""]
@@ -70,9 +77,9 @@ def read_response(request: Mapping[str, Any]) -> ShownResponse:
             texts[-1] += text
         elif kind not in _FOR_DISPLAY:
             unknown_kinds.add(shortened(kind))
-    said = [text.strip() for text in texts if text.strip()]
+    stripped_texts = [text.strip() for text in texts if text.strip()]
     subagents = {name: _dialog_of(name, events, parts) for name, events in of_subagents.items()}
-    return ShownResponse(said, calls, unknown_kinds, subagents)
+    return ShownResponse(stripped_texts, calls, unknown_kinds, subagents)
 
 
 def _dialog_of(subagent: str, events: list[Event], parts: Sequence[Any]) -> list[Event]:
@@ -121,8 +128,8 @@ def read_rounds(
     refused = {event.call_id for event in response.calls if event.is_refusal} - {""}
     shown = {event.call.id: event.call for event in response.calls if event.call is not None}
     for tool_round in rounds:
-        asked = [read_call(call) for call in optional_list(at(tool_round, "toolCalls"))]
-        calls = [_as_run(call, shown.get(call.id)) for call in asked]
+        requested = [read_call(call) for call in optional_list(at(tool_round, "toolCalls"))]
+        calls = [_as_run(call, shown.get(call.id)) for call in requested]
         events += message_events("assistant", "", calls) if calls else []
         for call in calls:
             if call.id in results or call.id in refused:
@@ -146,8 +153,8 @@ def _as_run(call: ToolCall, shown: ToolCall | None) -> ToolCall:
     return replace(call, arguments={**call.arguments, "command": command})
 
 
-def _read_result(result: Any) -> tuple[str, tuple[str, ...]]:
-    """Returns the texts in a tool's result, joined, and the types of its parts without text."""
+def _read_result(result: Any) -> _ResultContent:
+    """Returns what the extension recorded of a tool's result."""
     texts: list[str] = []
     unread: list[str] = []
     for part in list_or_empty(at(result, "content")):
@@ -160,7 +167,7 @@ def _read_result(result: Any) -> tuple[str, tuple[str, ...]]:
             texts.append(json.dumps(value))
         else:
             unread.append(str(at(part, "mimeType") or "file"))
-    return "\n".join(texts), tuple(unread)
+    return _ResultContent("\n".join(texts), tuple(unread))
 
 
 def _texts_in(node: Any) -> Iterator[str]:
@@ -179,12 +186,14 @@ def _read_displayed_call(part: Mapping[str, Any]) -> list[Event]:
     call = read_call({"name": part.get("toolId") or "", "arguments": arguments, "id": identity})
     confirmation = part.get("isConfirmed")  # a flag, or an object with its kind
     is_refusal = confirmation is False or at(confirmation, "type") in _NOT_CONFIRMED
-    result, unread = _displayed_result(part)
+    result = _displayed_result(part)
     if result is None and part.get("isComplete"):  # a flag, or since 1.132 an object
-        result = ""
+        result = _ResultContent("", ())
+    if result is None:
+        return call_events(call, None, is_refusal)
     return [
-        replace(event, unread=unread) if event.kind is EventKind.TOOL_RESULT else event
-        for event in call_events(call, result, is_refusal)
+        replace(event, unread=result.unread) if event.kind is EventKind.TOOL_RESULT else event
+        for event in call_events(call, result.text, is_refusal)
     ]
 
 
@@ -203,8 +212,8 @@ def _displayed_arguments(part: Mapping[str, Any]) -> Any:
     return first_of(details, "rawInput", "input", default=at(part.get("resultDetails"), "input"))
 
 
-def _displayed_result(part: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
-    """Returns the text of a displayed result, None if there is none, and what is no text in it."""
+def _displayed_result(part: Mapping[str, Any]) -> _ResultContent | None:
+    """Returns what is displayed of a result; None if nothing is."""
     details = fields_of(part.get("toolSpecificData"))
     output = at(part, "resultDetails", "output")
     text = first_of(
@@ -213,13 +222,16 @@ def _displayed_result(part: Mapping[str, Any]) -> tuple[str | None, tuple[str, .
     error = part.get("resultError")
     texts = [value for value in (text, output, error) if isinstance(value, str)]
     unread: list[str] = []
-    for item in output if isinstance(output, list) else [output] if output else []:
+    items = output if isinstance(output, list) else filter(None, [output])
+    for item in items:
         if isinstance(value := at(item, "value"), str) and at(item, "isText") is not False:
             texts.append(value)
         elif isinstance(item, Mapping):
             unread.append(str(item.get("mimeType") or item.get("type") or "file"))
+    if not (texts or unread):
+        return None
     # an output may be displayed in two places
-    return "\n".join(dict.fromkeys(texts)) if texts or unread else None, tuple(unread)
+    return _ResultContent("\n".join(dict.fromkeys(texts)), tuple(unread))
 
 
 def _edit_events(part: Mapping[str, Any], parts: Sequence[Any]) -> list[Event]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import NamedTuple
 
 from holdfast.measures.agent_acts.commands.shell_commands import Reading
 
@@ -80,28 +81,55 @@ def _read_short_options(words: Sequence[str], long_names: Mapping[str, str]) -> 
     Args:
         long_names: of the options that count, by their letters.
     """
-    letter_of: dict[str, str] = {}  # by the long name
-    for letter, long_name in long_names.items():
-        letter_of.setdefault(long_name, letter)
     letters: list[str] = []
     written: list[str] = []
     others: list[str] = []
     before = ""  # the option whose value this word may be, or `--`
     for word in words:
-        flags = [f"-{letter}" for letter in word[1:]] if _JOINED_LETTERS.fullmatch(word) else []
-        has_value = len(flags) > 1 and flags[-1] in _VALUED_OPTIONS
-        valued = [flags.pop()] if has_value else []
+        flags = _flags_in(word)
         is_operand = before in _VALUED_OPTIONS or before == "--"
-        if valued:
-            before = valued[0]
-        elif before != "--":
-            before = word
-        is_known = word in letter_of or (flags and long_names.keys() >= set(flags))
-        if is_operand or not is_known:
+        if before != "--":
+            before = flags.valued or word
+        known = _known_letters(word, flags, long_names)
+        if is_operand or not known:
             others.append(word)
             continue
-        known = [letter_of.get(long_names[flag], flag) for flag in flags]
-        letters += known or [letter_of[word]]
+        letters += known
         written.append(word)
-        others += valued
+        others += [flags.valued] if flags.valued else []
     return _ShortOptions([*dict.fromkeys(letters)], written, others)
+
+
+class _Flags(NamedTuple):
+    """The letters of a word of options: `-a`, and `-m`, which takes a value, for `-am`.
+
+    Args:
+        letters: each with its dash; () for any other word.
+        valued: the letter at the end that takes a value; "" if there is none.
+    """
+
+    letters: tuple[str, ...]
+    valued: str
+
+
+def _flags_in(word: str) -> _Flags:
+    letters = [f"-{letter}" for letter in word[1:]] if _JOINED_LETTERS.fullmatch(word) else []
+    if len(letters) > 1 and letters[-1] in _VALUED_OPTIONS:
+        return _Flags(tuple(letters[:-1]), letters[-1])
+    return _Flags(tuple(letters), "")
+
+
+def _known_letters(word: str, flags: _Flags, long_names: Mapping[str, str]) -> list[str]:
+    """Returns the letters that a word stands for, one for each option; [] if one is not known.
+
+    Options with the same long name are the same one: `-R` of `rm` is `-r`.
+    """
+    letter_of: dict[str, str] = {}  # by the long name
+    for letter, long_name in long_names.items():
+        if long_name:
+            letter_of.setdefault(long_name, letter)
+    if word in letter_of:
+        return [letter_of[word]]
+    if not all(letter in long_names for letter in flags.letters):
+        return []
+    return [letter_of.get(long_names[letter], letter) for letter in flags.letters]

@@ -40,12 +40,12 @@ class Wrapper:
 
 
 _CONTAINER_EXEC = Wrapper(
-    ("-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir", "--index", "--detach-keys"), 1
+    ("-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir", "--index", "--detach-keys"),
+    num_arguments=1,
 )
 # almost all options of `docker run` take a value, so that those without one are listed
 CONTAINER_RUN = Wrapper(
-    (),
-    1,
+    num_arguments=1,
     flags=(
         *("-d", "--detach", "-i", "--interactive", "-t", "--tty", "-P", "--publish-all", "-q"),
         *("--rm", "--init", "--privileged", "--quiet", "--read-only", "--no-healthcheck"),
@@ -56,10 +56,14 @@ CONTAINER_RUN = Wrapper(
     ),
 )
 # kubectl exec web -c app -- COMMAND
-_IN_POD = Wrapper((*KUBECTL_VALUED, "-c", "--container", "-f", "--filename"), 1, DASHES)
+_IN_POD = Wrapper(
+    (*KUBECTL_VALUED, "-c", "--container", "-f", "--filename"), num_arguments=1, marks=DASHES
+)
 # lxc exec web -- COMMAND
 _IN_MACHINE = Wrapper(
-    ("--cwd", "--env", "--user", "--group", "--mode", "-d", "--working-directory"), 1, DASHES
+    ("--cwd", "--env", "--user", "--group", "--mode", "-d", "--working-directory"),
+    num_arguments=1,
+    marks=DASHES,
 )
 # poetry run COMMAND
 _IN_PROJECT = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd", "-e", "--environment"))
@@ -98,8 +102,8 @@ _STARTERS: _Table = {
     ("sudo",): Wrapper(SUDO_VALUED),
     ("doas",): Wrapper(("-u", "-C")),
     ("env",): Wrapper(("-u", "-C", "--unset", "--chdir")),
-    ("timeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
-    ("gtimeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
+    ("timeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), num_arguments=1),
+    ("gtimeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), num_arguments=1),
     ("xargs",): Wrapper(
         (
             *("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs"),
@@ -111,17 +115,17 @@ _STARTERS: _Table = {
     ("stdbuf",): Wrapper(("-i", "-o", "-e", "--input", "--output", "--error")),
     ("time",): Wrapper(("-f", "-o", "--format", "--output")),
     ("strace",): Wrapper(("-e", "-o", "-p", "-s")),
-    ("flock",): Wrapper(("-w", "-E", "--timeout"), 1),
-    ("script",): Wrapper(("-t", "-T", "-I", "-O", "-B", "-m", "-E", "-o"), 1),
+    ("flock",): Wrapper(("-w", "-E", "--timeout"), num_arguments=1),
+    ("script",): Wrapper(("-t", "-T", "-I", "-O", "-B", "-m", "-E", "-o"), num_arguments=1),
     ("runuser",): Wrapper(("-u", "--user", "-g", "--group", "-G", "--supp-group")),
     ("unshare",): Wrapper(("-S", "--setuid", "-G", "--setgid", "-R", "--root", "-w", "--wd")),
     ("xvfb-run",): Wrapper(("-e", "-f", "-n", "-p", "-s", "-w", "--server-args")),
-    ("gosu",): Wrapper((), 1),
-    ("chroot",): Wrapper((), 1),
-    ("taskset",): Wrapper((), 1),
+    ("gosu",): Wrapper(num_arguments=1),
+    ("chroot",): Wrapper(num_arguments=1),
+    ("taskset",): Wrapper(num_arguments=1),
     ("exec",): Wrapper(("-a",)),
     **{(name,): Wrapper() for name in _WITHOUT_OPTIONS},
-    **{(name,): Wrapper((), 1) for name in ("faketime", "envchain", "su-exec")},
+    **{(name,): Wrapper(num_arguments=1) for name in ("faketime", "envchain", "su-exec")},
     ("bwrap",): Wrapper(
         (
             *("--chdir", "--dir", "--dev", "--proc", "--tmpfs", "--mqueue", "--unsetenv"),
@@ -182,7 +186,7 @@ _ENVIRONMENTS: _Table = {
     ("guix", "shell"): _AFTER_DASHES,
     ("gh", "codespace", "ssh"): _AFTER_DASHES,
     **{
-        (name, "shell"): Wrapper(("--workdir", "-E", "--setenv"), 1)
+        (name, "shell"): Wrapper(("--workdir", "-E", "--setenv"), num_arguments=1)
         for name in ("limactl", "machinectl")
     },
     ("toolbox", "run"): Wrapper(("-c", "--container", "-d", "--distro", "-r", "--release")),
@@ -203,12 +207,12 @@ _PROJECTS: _Table = {
     **{(name, "dlx"): _NPX_LIKE for name in ("pnpm", "yarn")},
     **{(name, "x"): _NPX_LIKE for name in ("npm", "bun")},
     **{(name, "exec"): Wrapper() for name in ("bundle", "rbenv", "pyenv", "asdf")},
-    **{(name, "exec"): Wrapper((), 1) for name in ("direnv", "nvm")},
+    **{(name, "exec"): Wrapper(num_arguments=1) for name in ("direnv", "nvm")},
     ("fnm", "exec"): Wrapper(("--using",)),
     ("volta", "run"): Wrapper(("--node", "--npm", "--pnpm", "--yarn")),
     ("mise", "exec"): _AFTER_DASHES,
     ("mise", "x"): _AFTER_DASHES,
-    ("aws-vault", "exec"): Wrapper(("-d", "--duration", "--region"), 1, DASHES),
+    ("aws-vault", "exec"): Wrapper(("-d", "--duration", "--region"), num_arguments=1, marks=DASHES),
     **{(name, "run"): _AFTER_DASHES for name in ("op", "doppler", "infisical", "dotenvx")},
     ("devenv", "shell"): Wrapper(),
     ("flox", "activate"): _AFTER_DASHES,

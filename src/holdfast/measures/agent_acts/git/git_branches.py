@@ -44,7 +44,7 @@ _LISTS_BRANCHES = re.compile(r"git branch(?: -\w+| --list| --all)*\s*\Z")
 
 def commit_branches_in(output: str) -> list[str]:
     """Returns the branch of each commit that Git reports."""
-    return [found["name"] or DETACHED for found in _COMMITTED.finditer(output)]
+    return [commit["name"] or DETACHED for commit in _COMMITTED.finditer(output)]
 
 
 def pushed_branches_in(output: str) -> list[str]:
@@ -67,14 +67,14 @@ def branch_in(script: str, output: str) -> str:
         return lines[-1]
     if _LISTS_BRANCHES.search(script) and (listed := _LISTED.findall(output)):
         return str(listed[-1])
-    found = max(
+    last_match = max(
         (*_CHECKED_OUT.finditer(output), *_COMMITTED.finditer(output)),
         key=lambda match: match.start(),
         default=None,
     )
-    if found is None:
+    if last_match is None:
         return ""
-    return next((name for name in found.groupdict().values() if name), DETACHED)
+    return next((name for name in last_match.groupdict().values() if name), DETACHED)
 
 
 def may_keep_branch(output: str) -> bool:

@@ -95,7 +95,7 @@ def _scripts_in(code: str) -> Iterator[str]:
     """Yields the shell commands that a program runs."""
     plain = without_quoted_code(code, _FILE, is_whole=True)
     imports = _IMPORTED.finditer(code)
-    modules = {name for found in imports for name in found.groups() if name}
+    modules = {name for match in imports for name in match.groups() if name}
     for call in _RUNS.finditer(code):
         is_quoted = not plain.startswith(call["function"], call.start("function"))
         if is_quoted or not _runs_command(call, code, modules):

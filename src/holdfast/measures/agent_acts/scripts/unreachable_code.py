@@ -93,12 +93,20 @@ def _scripts_in(root: "Node") -> list["Node"]:
 class _Analysis:
     """Goes through the statements of a script in the order in which they may run."""
 
-    def __init__(self, *, returns: bool) -> None:
+    def __init__(self, *, returns: bool, around: "_Analysis | None" = None) -> None:
+        """Begins the analysis of a script, or of a function whose call is in another analysis.
+
+        Args:
+            returns: whether `return` ends what is analysed.
+            around: the analysis that the call is in; None for a script.
+        """
         self.unreachable: set[int] = set()
         self._returns = returns
-        self._functions: dict[str, Node] = {}  # their bodies, by their names
-        self._outcomes: dict[int, _Outcome] = {}  # of the functions, by the ids of their bodies
-        self._depth = 0
+        # the bodies of functions, by their names
+        self._functions: dict[str, Node] = around._functions if around else {}
+        # how the functions end, by the ids of their bodies
+        self._outcomes: dict[int, _Outcome] = around._outcomes if around else {}
+        self._depth: int = around._depth if around else 0
         self._num_loops = 0  # that the statement is in
 
     def run_all(self, nodes: Sequence["Node"]) -> _Outcome:
@@ -185,9 +193,7 @@ class _Analysis:
         """Runs a function. Its unreachable statements are found when its body is read by itself."""
         if body.id not in self._outcomes:
             self._outcomes[body.id] = _UNKNOWN  # of a function that calls itself
-            inner = _Analysis(returns=True)
-            inner._functions, inner._outcomes = self._functions, self._outcomes
-            inner._depth = self._depth
+            inner = _Analysis(returns=True, around=self)
             if inner._run(body).leaves is _Leaves.SHELL:
                 self._outcomes[body.id] = _EXITS
         return self._outcomes[body.id]

@@ -190,13 +190,14 @@ def distinct_lines(records: Sequence[SourcedRecord]) -> tuple[list[SessionLine],
             continue
         uuid = _uuid_of(fields)
         has_uuid = uuid in identifying
-        if not uuid and (content := _unique_content(fields)):
-            if content in contents:
-                continue
-            contents.add(content)
-        if has_uuid and (earlier := lines.get(uuid)) is not None:
-            if _content_of(fields) == _content_of(earlier.fields):
-                continue
+        content = "" if uuid else _unique_content(fields)
+        if content and content in contents:
+            continue
+        contents.add(content)
+        earlier = lines.get(uuid) if has_uuid else None
+        if earlier is not None and _content_of(fields) == _content_of(earlier.fields):
+            continue
+        if earlier is not None:
             sentence = (
                 f"{earlier.source}: a later line ({position_of(source)}) reuses this message's uuid"
                 " with other content"

@@ -1,0 +1,774 @@
+"""Messages of the OpenAI, Anthropic and Responses APIs and of ShareGPT, in variations."""
+
+import json
+from typing import Any
+
+from api_messages import CALL_RESULT, RESPONSE_MESSAGE, function_call
+from log_variations import (
+    BRIEF,
+    HI,
+    IMAGE,
+    ONE_TURN,
+    TWO_TURNS,
+    A,
+    Variation,
+    lines,
+    text,
+    variations,
+)
+
+from holdfast.logs import read_logs
+
+
+def chatfile(*messages: Any, **fields: Any) -> dict:
+    return {"log.jsonl": lines({"messages": [*messages], **fields})}
+
+
+test_lists_of_messages = variations(
+    Variation(
+        "content that is null beside a call",
+        chatfile(
+            HI,
+            {"role": "assistant", "content": None, "tool_calls": [function_call()]},
+            CALL_RESULT,
+            A,
+        ),
+        ONE_TURN,
+        calls=["ls"],
+        results=["y"],
+        format="openai",
+    ),
+    Variation(
+        "arguments as an object",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [function_call(arguments={"x": "ls"})],
+            },
+            A,
+        ),
+        ONE_TURN,
+        calls=["ls"],
+    ),
+    Variation(
+        "arguments that were cut",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [function_call(arguments='{"x": "l')],
+            },
+            A,
+        ),
+        ONE_TURN,
+        calls=['{"x": "l'],
+    ),
+    Variation("no calls", chatfile(HI, {**A, "tool_calls": None}), ONE_TURN),
+    Variation("an empty list of calls", chatfile(HI, {**A, "tool_calls": []}), ONE_TURN),
+    Variation(
+        "a function call",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": None,
+                "function_call": {"name": "f", "arguments": "{}"},
+            },
+            {"role": "function", "name": "f", "content": "y"},
+            A,
+        ),
+        ONE_TURN,
+        results=["y"],
+    ),
+    Variation(
+        "a call as JSON in the text",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": "Wait.\n<tool_call>\n"
+                '{"name": "f", "arguments": {"x": "ls"}}\n</tool_call>',
+            },
+            {"role": "user", "content": "<tool_response>\ny\n</tool_response>"},
+            A,
+        ),
+        [[("Hi", "Wait.\n\nA.")]],
+        calls=["ls"],
+        results=["<tool_response>\ny\n</tool_response>"],
+    ),
+    Variation(
+        "an element of that name that is no call",
+        chatfile(HI, {"role": "assistant", "content": "<tool_call>f</tool_call>"}),
+        [[("Hi", "<tool_call>f</tool_call>")]],
+        calls=[],
+    ),
+    Variation(
+        "calls in parallel",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [
+                    function_call(
+                        "multi_tool_use.parallel",
+                        {
+                            "tool_uses": [
+                                {"recipient_name": "functions.f", "parameters": {"x": "ls"}},
+                                {"recipient_name": "functions.g", "parameters": {"x": "pwd"}},
+                            ]
+                        },
+                    )
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "y"},
+            A,
+        ),
+        ONE_TURN,
+        calls=["ls", "pwd"],
+        results=["y"],
+    ),
+    Variation(
+        "content in parts",
+        chatfile(
+            {
+                "role": "user",
+                "content": [text("Hi"), {"type": "image_url", "image_url": {"url": "x"}}],
+            },
+            {"role": "assistant", "content": [text("A.")]},
+        ),
+        ONE_TURN,
+        problem="1 of the type 'image_url'",
+    ),
+    Variation(
+        "sound",
+        chatfile(
+            {"role": "user", "content": [{"type": "input_audio", "input_audio": {}}, text("Hi")]}, A
+        ),
+        ONE_TURN,
+        problem="1 of the type 'input_audio'",
+    ),
+    Variation(
+        "a refusal",
+        chatfile(HI, {"role": "assistant", "content": None, "refusal": "No."}),
+        [[("Hi", "No.")]],
+    ),
+    Variation(
+        "a developer",
+        chatfile({"role": "developer", "content": "Be brief."}, HI, A),
+        ONE_TURN,
+        system="Be brief.",
+    ),
+    Variation(
+        "two prompts",
+        chatfile(BRIEF, {"role": "system", "content": "Be kind."}, HI, A),
+        ONE_TURN,
+        system="Be brief.\n\nBe kind.",
+    ),
+    Variation(
+        "reasoning beside the content", chatfile(HI, {**A, "reasoning_content": "price"}), ONE_TURN
+    ),
+    Variation(
+        "reasoning in the content",
+        chatfile(HI, {"role": "assistant", "content": "<think>x</think>A."}),
+        ONE_TURN,
+    ),
+    Variation("a bare list", {"log.jsonl": lines([HI, A])}, ONE_TURN),
+    Variation("a document of one list", {"log.json": [HI, A]}, ONE_TURN),
+    Variation("a document of lists", {"log.json": [[HI, A], [HI, A]]}, [*ONE_TURN, *ONE_TURN]),
+    Variation("a page of results", {"log.json": {"data": [{"messages": [HI, A]}]}}, ONE_TURN),
+    Variation("upper case", chatfile({**HI, "role": "USER"}, {**A, "role": "ASSISTANT"}), ONE_TURN),
+    Variation(
+        "an unknown role beside a good line",
+        {"log.jsonl": lines({"messages": [{**HI, "role": "wizard"}, A]}, {"messages": [HI, A]})},
+        ONE_TURN,
+        problem="wizard",
+    ),
+    Variation(
+        "fields beside the messages", chatfile(HI, A, tools=[], parallel_tool_calls=True), ONE_TURN
+    ),
+    Variation(
+        "a prompt with answers to choose from",
+        {
+            "log.jsonl": lines(
+                {"messages": [HI, A]}, {"input": {"messages": [HI]}, "preferred_output": [A]}
+            )
+        },
+        ONE_TURN,
+        problem="line 2",
+    ),
+    Variation("empty lines", {"log.jsonl": f"\n{json.dumps([HI, A])}\n\n\n"}, ONE_TURN),
+    Variation(
+        "a mark of the order of bytes", {"log.jsonl": "\ufeff" + json.dumps([HI, A])}, ONE_TURN
+    ),
+    Variation(
+        "a last line that was cut",
+        {"log.jsonl": lines({"messages": [HI, A]}, '{"messages": [{"ro')},
+        ONE_TURN,
+        problem="line 2:",
+    ),
+    Variation(
+        "a list that ends with the user",
+        chatfile(HI, A, {"role": "user", "content": "More?"}),
+        ONE_TURN,
+    ),
+    Variation("two answers", chatfile(HI, A, {**A, "content": "B."}), [[("Hi", "A.\n\nB.")]]),
+    Variation(
+        "an end at the limit", chatfile(HI, {**A, "finish_reason": "length"}), ONE_TURN, is_cut=True
+    ),
+    Variation(
+        "a dialog with the runs of its assistant",
+        {"x.json": {"messages": [HI, A], "runs": [{"id": "run_1"}]}},
+        ONE_TURN,
+        format="openai",
+    ),
+    Variation(
+        "a dialog with fields of its own that a change of VS Code's has too",
+        {
+            "x.jsonl": lines(
+                {"kind": 1, "v": {}, "messages": [HI, A]}, {"kind": 0, "v": {}, "messages": [HI, A]}
+            )
+        },
+        ONE_TURN * 2,
+        format="openai",
+    ),
+)
+
+test_messages_of_anthropic = variations(
+    Variation(
+        "a sentence that citations split",
+        {
+            "log.jsonl": lines(
+                {
+                    "system": "x",
+                    "messages": [
+                        HI,
+                        {
+                            "role": "assistant",
+                            "content": [
+                                text("It costs "),
+                                {
+                                    **text("5 euros"),
+                                    "citations": [{"type": "char_location", "cited_text": "5"}],
+                                },
+                                text("."),
+                            ],
+                        },
+                    ],
+                }
+            )
+        },
+        [[("Hi", "It costs 5 euros.")]],
+    ),
+    Variation(
+        "a prompt as text",
+        chatfile(HI, A, system="Be brief."),
+        ONE_TURN,
+        system="Be brief.",
+        format="anthropic",
+    ),
+    Variation(
+        "a prompt in blocks",
+        chatfile(HI, A, system=[{**text("Be brief."), "cache_control": {}}]),
+        ONE_TURN,
+        system="Be brief.",
+    ),
+    Variation(
+        "a call and its result",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"x": "ls"}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c", "content": "y"}],
+            },
+            A,
+        ),
+        ONE_TURN,
+        calls=["ls"],
+        results=["y"],
+    ),
+    Variation(
+        "a result and words",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c", "content": [text("y"), IMAGE]},
+                    text("More?"),
+                ],
+            },
+            A,
+        ),
+        [[("Hi", ""), ("More?", "A.")]],
+        results=["y"],
+        problem="1 of the type 'image'",
+    ),
+    Variation(
+        "thinking",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "price", "signature": "x"},
+                    text("A."),
+                ],
+            },
+        ),
+        ONE_TURN,
+        format="anthropic",
+    ),
+    Variation(
+        "a document",
+        chatfile(
+            {
+                "role": "user",
+                "content": [
+                    {"type": "document", "source": {"type": "text", "data": "price"}},
+                    text("Hi"),
+                ],
+            },
+            A,
+            system="x",
+        ),
+        ONE_TURN,
+        problem="1 of the type 'document'",
+    ),
+    Variation(
+        "a search of the server",
+        chatfile(
+            HI,
+            {
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "server_tool_use",
+                        "id": "s",
+                        "name": "web_search",
+                        "input": {"query": "x"},
+                    },
+                    {
+                        "type": "web_search_tool_result",
+                        "tool_use_id": "s",
+                        "content": [{"type": "web_search_result", "url": "u", "title": "t"}],
+                    },
+                    text("A."),
+                ],
+            },
+        ),
+        ONE_TURN,
+        calls=["x"],
+        problem="1 of the type 'web_search_result'",
+    ),
+    Variation(
+        "a request and its response",
+        {
+            "log.jsonl": lines(
+                {
+                    "request": {"system": "Be brief.", "messages": [HI]},
+                    "response": {
+                        "role": "assistant",
+                        "type": "message",
+                        "content": [text("A.")],
+                        "stop_reason": "max_tokens",
+                    },
+                }
+            )
+        },
+        ONE_TURN,
+        system="Be brief.",
+        is_cut=True,
+    ),
+    Variation(
+        "a compaction of Anthropic's interface",
+        chatfile(
+            HI,
+            A,
+            {"role": "user", "content": "More?"},
+            {
+                "role": "assistant",
+                "content": [{"type": "compaction", "content": "Summary."}, text("B.")],
+            },
+            system="x",
+        ),
+        TWO_TURNS,
+    ),
+)
+
+
+def responses(*items: Any, **fields: Any) -> dict:
+    return {"log.jsonl": lines({"object": "response", "input": "Hi", "output": [*items], **fields})}
+
+
+test_responses = variations(
+    Variation("an input as text", responses(RESPONSE_MESSAGE), ONE_TURN, format="responses"),
+    Variation("an input as items", responses(RESPONSE_MESSAGE, input=[HI]), ONE_TURN),
+    Variation(
+        "instructions",
+        responses(RESPONSE_MESSAGE, instructions="Be brief."),
+        ONE_TURN,
+        system="Be brief.",
+    ),
+    Variation(
+        "reasoning",
+        responses(
+            {
+                "type": "reasoning",
+                "id": "r",
+                "summary": [{"type": "summary_text", "text": "price"}],
+            },
+            RESPONSE_MESSAGE,
+        ),
+        ONE_TURN,
+    ),
+    Variation(
+        "a call",
+        responses(
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"x": "ls"}'},
+            RESPONSE_MESSAGE,
+        ),
+        ONE_TURN,
+        calls=["ls"],
+    ),
+    Variation(
+        "a call and its output",
+        responses(
+            RESPONSE_MESSAGE,
+            input=[
+                HI,
+                {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c", "output": "y"},
+            ],
+        ),
+        ONE_TURN,
+        results=["y"],
+    ),
+    Variation(
+        "a refusal",
+        responses({**RESPONSE_MESSAGE, "content": [{"type": "refusal", "refusal": "No."}]}),
+        [[("Hi", "No.")]],
+    ),
+    Variation(
+        "items alone",
+        {
+            "log.jsonl": lines(
+                [{"type": "message", "role": "user", "content": "Hi"}, RESPONSE_MESSAGE]
+            )
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "a response that is incomplete",
+        responses(
+            RESPONSE_MESSAGE,
+            status="incomplete",
+            incomplete_details={"reason": "max_output_tokens"},
+        ),
+        ONE_TURN,
+        is_cut=True,
+    ),
+    Variation(
+        "an input with an image",
+        responses(
+            RESPONSE_MESSAGE,
+            input=[
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "input_text", "text": "Hi"},
+                        {"type": "input_image", "image_url": "x"},
+                    ],
+                }
+            ],
+        ),
+        ONE_TURN,
+        problem="1 of the type 'input_image'",
+    ),
+    Variation(
+        "a call of a server's tool, with its output",
+        responses(
+            {"type": "mcp_call", "id": "m", "name": "f", "arguments": '{"x": "ls"}', "output": "y"},
+            RESPONSE_MESSAGE,
+        ),
+        ONE_TURN,
+        calls=["ls"],
+        results=["y"],
+    ),
+    Variation(
+        "a response that another one continues",
+        {
+            "log.jsonl": lines(
+                {
+                    "id": "r2",
+                    "previous_response_id": "r1",
+                    "input": "More?",
+                    "output": [
+                        {**RESPONSE_MESSAGE, "content": [{"type": "output_text", "text": "B."}]}
+                    ],
+                },
+                {"id": "r1", "input": "Hi", "output": [RESPONSE_MESSAGE]},
+            )
+        },
+        TWO_TURNS,
+    ),
+    Variation(
+        "a response that two others continue",
+        {
+            "log.jsonl": lines(
+                {"id": "r1", "input": "Hi", "output": [RESPONSE_MESSAGE]},
+                {
+                    "id": "r2",
+                    "previous_response_id": "r1",
+                    "input": "More?",
+                    "output": [RESPONSE_MESSAGE],
+                },
+                {
+                    "id": "r3",
+                    "previous_response_id": "r1",
+                    "input": "Or?",
+                    "output": [RESPONSE_MESSAGE],
+                },
+            )
+        },
+        [[("Hi", "A."), ("More?", "A.")], [("Or?", "A.")]],
+        problem="1 of its 2 turns",
+    ),
+    Variation(
+        "two responses with one id",
+        {
+            "log.jsonl": lines(
+                {"id": "r1", "input": "Hi", "output": [RESPONSE_MESSAGE]},
+                {"id": "r1", "input": "Or?", "output": [RESPONSE_MESSAGE]},
+            )
+        },
+        [ONE_TURN[0], [("Or?", "A.")]],
+        problem="line 1 has the same id",
+    ),
+    Variation(
+        "a response that was written as it began, and at its end",
+        {
+            "log.jsonl": lines(
+                {"id": "r1", "input": "Hi", "output": []},
+                {"id": "r1", "input": "Hi", "output": [RESPONSE_MESSAGE]},
+                {"id": "r1", "input": "Hi", "output": [RESPONSE_MESSAGE]},
+            )
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "a response that continues itself",
+        responses(RESPONSE_MESSAGE, id="r1", previous_response_id="r1"),
+        ONE_TURN,
+        problem="continue each other",
+    ),
+    Variation(
+        "responses that continue each other in a circle",
+        {
+            "log.jsonl": lines(
+                {
+                    "id": "r1",
+                    "previous_response_id": "r2",
+                    "input": "More?",
+                    "output": [
+                        {**RESPONSE_MESSAGE, "content": [{"type": "output_text", "text": "B."}]}
+                    ],
+                },
+                {
+                    "id": "r2",
+                    "previous_response_id": "r1",
+                    "input": "Hi",
+                    "output": [RESPONSE_MESSAGE],
+                },
+            )
+        },
+        TWO_TURNS,
+        problem="continue each other",
+    ),
+    Variation(
+        "a reference to an item",
+        responses(RESPONSE_MESSAGE, input=[{"type": "item_reference", "id": "x"}, HI]),
+        ONE_TURN,
+    ),
+    Variation(
+        "a response that goes on from another",
+        responses(RESPONSE_MESSAGE, previous_response_id="r1"),
+        ONE_TURN,
+        problem="it continues response 'r1', which is not included",
+    ),
+)
+
+
+def turn(speaker: str, words: Any) -> dict:
+    return {"from": speaker, "value": words}
+
+
+test_sharegpt = variations(
+    Variation(
+        "a dialog",
+        {"x.jsonl": lines({"conversations": [turn("human", "Hi"), turn("gpt", "A.")]})},
+        ONE_TURN,
+        format="sharegpt",
+    ),
+    Variation(
+        "a prompt among the turns",
+        {
+            "x.jsonl": lines(
+                {
+                    "conversations": [
+                        turn("system", "Be brief."),
+                        turn("human", "Hi"),
+                        turn("gpt", "A."),
+                    ]
+                }
+            )
+        },
+        ONE_TURN,
+        system="Be brief.",
+    ),
+    Variation(
+        "a prompt beside the turns",
+        {
+            "x.jsonl": lines(
+                {"system": "Be brief.", "conversations": [turn("human", "Hi"), turn("gpt", "A.")]}
+            )
+        },
+        ONE_TURN,
+        system="Be brief.",
+    ),
+    Variation(
+        "other names",
+        {"x.jsonl": lines({"conversations": [turn("user", "Hi"), turn("chatgpt", "A.")]})},
+        ONE_TURN,
+    ),
+    Variation("roles and contents", {"x.jsonl": lines({"conversations": [HI, A]})}, ONE_TURN),
+    Variation(
+        "a document",
+        {"x.json": [{"id": "1", "conversations": [turn("human", "Hi"), turn("gpt", "A.")]}]},
+        ONE_TURN,
+    ),
+    Variation(
+        "a call",
+        {
+            "x.jsonl": lines(
+                {
+                    "tools": "[]",
+                    "conversations": [
+                        turn("human", "Hi"),
+                        turn("function_call", '{"name": "f", "arguments": {"x": "ls"}}'),
+                        turn("observation", "y"),
+                        turn("gpt", "A."),
+                    ],
+                }
+            )
+        },
+        ONE_TURN,
+        calls=["ls"],
+        results=["y"],
+    ),
+    Variation(
+        "a weight",
+        {
+            "x.jsonl": lines(
+                {
+                    "conversations": [
+                        {**turn("human", "Hi"), "weight": 0},
+                        {**turn("gpt", "A."), "weight": 1},
+                    ]
+                }
+            )
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "a value that is null",
+        {
+            "x.jsonl": lines(
+                {"conversations": [turn("human", "Hi"), turn("gpt", None), turn("gpt", "A.")]}
+            )
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "a pair of texts",
+        {
+            "x.jsonl": lines(
+                {"conversations": [turn("human", "Hi"), turn("gpt", "A.")]},
+                {"conversation": [{"human": "Hi", "assistant": "A."}]},
+            )
+        },
+        ONE_TURN,
+        problem="line 2",
+    ),
+)
+
+
+CHAT = '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "A."}]}\n'
+
+CHAT_VALUE = json.loads(CHAT)
+LMSYS = {"conversation_id": "x", "conversation": CHAT_VALUE["messages"], "turn": 1}
+
+test_lists_under_other_names = variations(
+    Variation("the field conversation", {"a.jsonl": lines(LMSYS)}, ONE_TURN, format="openai"),
+    Variation(
+        "a prompt beside it",
+        {"a.jsonl": lines({**LMSYS, "system": "Be brief."})},
+        ONE_TURN,
+        system="Be brief.",
+    ),
+    Variation("dialogs", {"a.json": {"dialogs": [CHAT_VALUE, CHAT_VALUE]}}, [*ONE_TURN, *ONE_TURN]),
+    Variation(
+        "dialogs in a line", {"a.jsonl": lines({"name": "x", "chats": [CHAT_VALUE]})}, ONE_TURN
+    ),
+    Variation(
+        "conversations of messages",
+        {"a.json": {"conversations": [CHAT_VALUE]}},
+        ONE_TURN,
+        format="openai",
+    ),
+    Variation(
+        "conversations that are lists",
+        {"a.json": {"conversations": [CHAT_VALUE["messages"]]}},
+        ONE_TURN,
+        format="openai",
+    ),
+    Variation(
+        "two lists",
+        {"a.json": {"train": [CHAT_VALUE], "test": [CHAT_VALUE]}},
+        [*ONE_TURN, *ONE_TURN],
+    ),
+    Variation(
+        "an entry in no format",
+        {"a.json": {"dialogs": [CHAT_VALUE, {"x": 1}]}},
+        ONE_TURN,
+        problem="entry 1, dialogs 2: {'x': 1} is in no known format",
+    ),
+    Variation(
+        "a list of something else",
+        {"a.json": {"items": [{"x": 1}]}},
+        refused="is in no known format",
+    ),
+)
+
+
+def test_calls_without_ids_in_the_content_are_those_beside_it(tmp_path):
+    reply = {
+        "role": "assistant",
+        "content": [{"functionCall": {"name": "ls", "args": {"path": "a"}}}],
+        "tool_calls": [{"name": "ls", "args": {"path": "a"}, "id": "c1", "type": "tool_call"}],
+    }
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps({"messages": [HI, reply]}))
+    (dialog,) = read_logs([path]).dialogs
+    assert [call.name for turn in dialog.turns for call in turn.done.calls] == ["ls"]
