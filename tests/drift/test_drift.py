@@ -157,7 +157,7 @@ def test_batches_are_given_anew_for_every_method(tmp_path):
     assert keys == {(method, number) for method in methods for number in range(3)}
 
 
-# What a dialog may run into
+# Records
 
 
 def test_dialogs_that_fill_the_context_end_early_without_failing_the_run(tmp_path):
@@ -180,6 +180,16 @@ def test_a_lone_surrogate_is_recorded_read_back_and_shown(tmp_path):
     assert texts == {"half \ud83d"}
     page = report.write([tmp_path / "run"], tmp_path / "page.html")
     assert "half" in page.read_text(encoding="utf-8")
+
+
+def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
+    case = SUITE.cases[0]
+    rule = replace(case.rules[0], kind="closing", polarity="gate")
+    kinds = replace(SUITE, cases=(replace(case, rules=[rule]),))
+    run = drift.run(Scripted(), kinds, tmp_path / "run", replace(QUICK, conversations=1))
+    assert {probe.rule_kind for probe in run.conversations[0].probes} == {"closing"}
+    columns = run.to_columns()
+    assert set(columns["rule_kind"]) == {"closing"} and set(columns["polarity"]) == {"gate"}
 
 
 # Refusals

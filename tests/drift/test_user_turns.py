@@ -110,7 +110,7 @@ def test_a_cast_reads_its_file_once(scripts):
     assert replace(read_at_once, user_model=None) == read_at_once
 
 
-# The kind of a message: its pressure, and the rule it is about
+# The pressure of a message
 
 
 def pressure_by_round(run):
@@ -139,16 +139,6 @@ def test_the_pressure_of_a_message_is_recorded_and_exported(tmp_path):
     after = replace(settings, probe_at="after-round")
     run = drift.run(Scripted(), SUITE, tmp_path / "after", after, cast=cast(path))
     assert pressure_by_round(run) == {1: "none", 2: "push", 3: None, 4: "paste"}
-
-
-def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
-    case = SUITE.cases[0]
-    rule = replace(case.rules[0], kind="closing", polarity="gate")
-    kinds = replace(SUITE, cases=(replace(case, rules=[rule]),))
-    run = drift.run(Scripted(), kinds, tmp_path / "run", replace(QUICK, conversations=1))
-    assert {probe.rule_kind for probe in run.conversations[0].probes} == {"closing"}
-    columns = run.to_columns()
-    assert set(columns["rule_kind"]) == {"closing"} and set(columns["polarity"]) == {"gate"}
 
 
 def test_an_unknown_pressure_is_refused(tmp_path):
