@@ -14,12 +14,15 @@ LIMIT = ERROR + 2.33 * math.sqrt(ERROR * (1 - ERROR) / CHECKS)
 BUDGET = 120
 
 
-def checks(means, seed, spread=0.0, count=CHECKS, length=BUDGET):
+def simulated(means, seed, spread=0.0, count=CHECKS, length=BUDGET):
     """Random scores [check, conversation, cell]; `spread` makes conversations good or bad."""
     draws = np.random.default_rng(seed)
     means = np.asarray(means, dtype=float)
     shift = draws.choice([-spread, spread], size=(count, length, 1))
     return (draws.random((count, length, len(means))) < means + shift).astype(float)
+
+
+# The bets
 
 
 def literal_capital_above(values, bar):
@@ -51,19 +54,22 @@ def test_capitals_match_the_bets_one_by_one():
                 assert below[after - 1, cell] == pytest.approx(below_capital, rel=1e-9)
 
 
+# Error rates of prompts
+
+
 @pytest.mark.parametrize("bar", only_fast([0.5, 0.8, 0.9, 0.95], 0.9))
 @pytest.mark.parametrize("spread", [0.0, 0.05])
 def test_a_prompt_at_the_bar_fails_no_more_often_than_declared(bar, spread):
     """All cells exactly at the bar is the hardest case of a prompt that holds."""
     bar = min(bar, 1 - spread)
-    values = checks([bar] * 4, seed=int(100 * bar), spread=spread)
+    values = simulated([bar] * 4, seed=int(100 * bar), spread=spread)
     assert sequential.is_below(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
 
 
 @pytest.mark.parametrize("bar", [0.5, 0.8, 0.9])
 def test_a_prompt_with_a_cell_below_the_bar_passes_no_more_often_than_declared(bar):
     """One cell just below, the others perfect: the hardest case of a prompt that does not hold."""
-    values = checks([1.0, bar - 1e-6, 1.0], seed=int(1000 * bar))
+    values = simulated([1.0, bar - 1e-6, 1.0], seed=int(1000 * bar))
     assert sequential.holds(values, bar, ERROR).any(axis=-1).mean() <= LIMIT
 
 
@@ -91,43 +97,18 @@ def test_several_prompts_share_the_declared_error():
     """Five prompts at the bar, each with a fifth of the error; any wrong verdict counts."""
     wrong = np.zeros(CHECKS, dtype=bool)
     for prompt in range(5):
-        wrong |= sequential.is_below(checks([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(
+        wrong |= sequential.is_below(simulated([0.8] * 2, seed=50 + prompt), 0.8, ERROR / 5).any(
             axis=-1
         )
     assert wrong.mean() <= LIMIT
 
 
-def test_a_false_fall_is_reported_no_more_often_than_declared():
-    now, before = checks([0.7] * 4, seed=7), checks([0.7] * 4, seed=8)
-    is_fall, rules = reported_falls(now, before)
-    assert is_fall.mean() <= LIMIT and rules.any(axis=1).mean() <= LIMIT
-    is_fall, rules = reported_falls(checks([0.7, 0.7, 0.7, 0.35], seed=9, count=300), before)
-    assert is_fall.mean() > 0.9 and rules[:, 1].mean() > 0.9 and not rules[~is_fall].any()
+# Error rates of rules and falls
 
 
-def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
-    """Beside one that certainly has fallen, the hardest case; nor does a gain hide a fall."""
-    before = checks([0.7, 0.7, 0.9, 0.9], seed=12)
-    is_fall, rules = reported_falls(checks([0.7, 0.7, 0.1, 0.1], seed=13), before)
-    assert is_fall.all() and rules[:, 1].all() and rules[:, 0].mean() <= LIMIT
-    before = checks([0.2, 0.2, 0.9, 0.9], seed=14, count=300)
-    is_fall, rules = reported_falls(checks([0.9, 0.9, 0.2, 0.2], seed=15, count=300), before)
-    assert is_fall.all() and rules[:, 1].all() and not rules[:, 0].any()
-
-
-@pytest.mark.parametrize(("failing", "length"), [(0.5, 8), (0.75, 27)])
-def test_a_rule_at_the_bar_is_named_no_more_often_than_declared(failing, length):
-    """Beside a rule that fails. The interval of each round by itself does so too often."""
-    means = [failing] * 8 + [0.9] * 8
-    values = checks(means, seed=int(100 * failing), count=600, length=length)
-    fails = sequential.is_below(values, 0.9, ERROR).any(axis=-1)
-    named = np.array(
-        [sequential.rules_below(by_rule(check), 0.9, ERROR)[1].any(axis=1) for check in values]
-    )
-    assert named[:, 1].mean() <= ERROR
-    assert named[fails, 0].mean() > 0.9, "the rule that fails is named"
-    alone = sequential.capital_below(values[..., 8:], 0.9) >= -math.log(ERROR)
-    assert alone.any(axis=(1, 2)).mean() > 1.2 * ERROR
+def by_rule(values):
+    """[conversation, rule and round] as [rule, conversation, round]."""
+    return values.reshape(len(values), 2, -1).swapaxes(0, 1)
 
 
 def reported_falls(now, before):
@@ -138,12 +119,42 @@ def reported_falls(now, before):
     return np.array([prompt.any() for prompt, _ in pairs]), rules
 
 
-def by_rule(values):
-    """[conversation, rule and round] as [rule, conversation, round]."""
-    return values.reshape(len(values), 2, -1).swapaxes(0, 1)
+def test_a_false_fall_is_reported_no_more_often_than_declared():
+    now, before = simulated([0.7] * 4, seed=7), simulated([0.7] * 4, seed=8)
+    is_fall, rules = reported_falls(now, before)
+    assert is_fall.mean() <= LIMIT and rules.any(axis=1).mean() <= LIMIT
+    is_fall, rules = reported_falls(simulated([0.7, 0.7, 0.7, 0.35], seed=9, count=300), before)
+    assert is_fall.mean() > 0.9 and rules[:, 1].mean() > 0.9 and not rules[~is_fall].any()
 
 
-FAR = [
+def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
+    """Beside one that certainly has fallen, the hardest case; nor does a gain hide a fall."""
+    before = simulated([0.7, 0.7, 0.9, 0.9], seed=12)
+    is_fall, rules = reported_falls(simulated([0.7, 0.7, 0.1, 0.1], seed=13), before)
+    assert is_fall.all() and rules[:, 1].all() and rules[:, 0].mean() <= LIMIT
+    before = simulated([0.2, 0.2, 0.9, 0.9], seed=14, count=300)
+    is_fall, rules = reported_falls(simulated([0.9, 0.9, 0.2, 0.2], seed=15, count=300), before)
+    assert is_fall.all() and rules[:, 1].all() and not rules[:, 0].any()
+
+
+@pytest.mark.parametrize(("failing", "length"), [(0.5, 8), (0.75, 27)])
+def test_a_rule_at_the_bar_is_named_no_more_often_than_declared(failing, length):
+    """Beside a rule that fails. The interval of each round by itself does so too often."""
+    means = [failing] * 8 + [0.9] * 8
+    values = simulated(means, seed=int(100 * failing), count=600, length=length)
+    fails = sequential.is_below(values, 0.9, ERROR).any(axis=-1)
+    named = np.array(
+        [sequential.rules_below(by_rule(check), 0.9, ERROR)[1].any(axis=1) for check in values]
+    )
+    assert named[:, 1].mean() <= ERROR
+    assert named[fails, 0].mean() > 0.9, "the rule that fails is named"
+    alone = sequential.capital_below(values[..., 8:], 0.9) >= -math.log(ERROR)
+    assert alone.any(axis=(1, 2)).mean() > 1.2 * ERROR
+
+
+# When a verdict is certain
+
+FAR_FROM_THE_BAR = [
     (1.0, sequential.PASS, 45),
     (0.98, sequential.PASS, 125),
     (0.5, sequential.FAIL, 8),
@@ -152,9 +163,9 @@ FAR = [
 ]
 
 
-@pytest.mark.parametrize(("mean", "verdict", "at_most"), FAR)
+@pytest.mark.parametrize(("mean", "verdict", "at_most"), FAR_FROM_THE_BAR)
 def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
-    values = checks([mean] * 4, seed=21, count=200, length=200)
+    values = simulated([mean] * 4, seed=21, count=200, length=200)
     decisions = [sequential.decide(check, 0.9, ERROR) for check in values]
     assert np.mean([decision.verdict == verdict for decision in decisions]) >= 0.9
     assert np.mean([decision.after for decision in decisions]) <= at_most
@@ -162,7 +173,7 @@ def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
 
 def test_a_certain_verdict_does_not_change():
     """Once it is certain, more conversations or a later look change nothing."""
-    values = checks([0.4, 0.9], seed=31, count=1)[0]
+    values = simulated([0.4, 0.9], seed=31, count=1)[0]
     final = sequential.decide(values, 0.8, ERROR)
     assert final.verdict == sequential.FAIL
     early = sequential.decide(values[: final.after], 0.8, ERROR)
@@ -181,9 +192,12 @@ def test_missing_scores_leave_a_verdict_undecided():
     assert sequential.decide(np.empty((0, 3)), 0.9, ERROR).verdict == sequential.UNDECIDED
 
 
+# Bounds
+
+
 @pytest.mark.slow
 def test_bounds_contain_the_mean_at_every_look():
-    values = checks([0.8], seed=41, count=400, length=60)[..., 0]
+    values = simulated([0.8], seed=41, count=400, length=60)[..., 0]
     missed = [0, 0]
     for check in values:
         ends = [sequential.bounds(check[:after], ERROR) for after in (5, 15, 30, 60)]

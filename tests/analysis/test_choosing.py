@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,13 @@ from oracles import clopper_pearson
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.calibration_size import budget_shown, sizes_needed, times_needed
 from holdfast.analysis.choosing import ahead_at_cost, pareto, pick
+from holdfast.cli.fix.calibrate import _next_step
 from holdfast.errors import ParameterOutOfRange
 from holdfast.report import calibration_table as calibration_report
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
 from holdfast.report.calibration_table import table
+
+# Stability and cost
 
 
 def test_the_lead_is_over_a_mixture_of_the_same_cost():
@@ -47,17 +51,6 @@ def test_the_lead_is_over_a_mixture_of_the_same_cost():
         assert ahead.low - 1e-9 <= expected <= ahead.high + 1e-9, names
 
 
-def test_a_model_that_answers_everything_right_is_not_certain_to_do_so_again():
-    calibration = synthetic({"none": ([0.5, 0.5], [100, 100])}, 20)
-    none = dataclasses.replace(calibration.none, capability=np.full(20, 100.0))
-    score = calibration.capability(none)
-    low, high = clopper_pearson(20, 20)
-    assert (score.low, score.high) == (pytest.approx(100 * low, abs=1), 100 * high)
-    text = dataclasses.replace(calibration, about=ABOUT.model_copy(update={"is_text": True}))
-    score = text.capability(none)
-    assert (score.low, score.high) == (100, 100), "a log-probability has no limits"
-
-
 def test_the_uncertainty_of_the_cost_is_in_the_interval():
     rng = np.random.default_rng(0)
     # one question each: the same stability in all conversations, but uncertain costs
@@ -73,6 +66,20 @@ def test_the_uncertainty_of_the_cost_is_in_the_interval():
     assert ahead.mean == pytest.approx(0.7 - (0.5 + 0.4 * mean_loss / 60))
     ends = ahead.mean - half, ahead.mean + half
     assert (ahead.low, ahead.high) == pytest.approx(ends, abs=0.2 * half)
+
+
+def test_a_model_that_answers_everything_right_is_not_certain_to_do_so_again():
+    calibration = synthetic({"none": ([0.5, 0.5], [100, 100])}, 20)
+    none = dataclasses.replace(calibration.none, capability=np.full(20, 100.0))
+    score = calibration.capability(none)
+    low, high = clopper_pearson(20, 20)
+    assert (score.low, score.high) == (pytest.approx(100 * low, abs=1), 100 * high)
+    text = dataclasses.replace(calibration, about=ABOUT.model_copy(update={"is_text": True}))
+    score = text.capability(none)
+    assert (score.low, score.high) == (100, 100), "a log-probability has no limits"
+
+
+# The choice
 
 
 def test_the_best_setting_within_a_budget_is_picked_from_the_pareto_front():
@@ -96,6 +103,43 @@ def test_the_best_setting_within_a_budget_is_picked_from_the_pareto_front():
     assert "0.50 -> 0.70 (+0.20" in answer(calibration, choice)
     with pytest.raises(ParameterOutOfRange, match=r"budget.*-1"):
         pick(calibration, -1)
+
+
+def test_the_choice_prefers_a_setting_whose_cost_is_certain():
+    """The most stable setting has a cost too uncertain for one half; a weaker one costs nothing."""
+    clear, blurred = sampled(0.1, 0, 1), sampled(0.3, 1, 150).candidates[1]
+    clearly = dataclasses.replace(clear.candidates[1], method="clear")
+    calibration = dataclasses.replace(
+        clear, candidates=(clear.none, clearly, blurred), questions=4000
+    )
+    assert pick(calibration, 2).method == "clear" and pick(calibration, 2).recommended
+
+
+def test_the_choice_prefers_what_the_other_half_is_likely_to_confirm():
+    """Strong gains most, but so close to the budget that the other half may not confirm it."""
+    weak, strong = sampled(0.1, 0, 5), sampled(0.3, 1.5, 5)
+    candidates = [
+        dataclasses.replace(calibration.candidates[1], method=name)
+        for name, calibration in (("weak", weak), ("strong", strong))
+    ]
+    calibration = dataclasses.replace(weak, candidates=(weak.none, *candidates), questions=8000)
+    first_half = ~calibration.report
+    assert calibration.drop(candidates[1], first_half).high < 2.7, "within it on the first half"
+    assert [pick(calibration, budget).method for budget in (2.7, 10)] == ["weak", "strong"]
+    assert pick(calibration, 2.7).recommended and pick(calibration, 1.4).method == "weak"
+
+
+def test_a_setting_that_changes_no_answer_may_be_chosen():
+    """Its cost does not vary on the first half, which is neither a proof nor an objection."""
+    noisy = sampled(0.3, 2, 5, 80)
+    none, fix = noisy.candidates
+    quiet = Candidate("quiet", 0, "1", none.by_round, fix.stability - 0.1, none.capability, 0)
+    calibration = dataclasses.replace(noisy, candidates=(none, quiet, fix))
+    assert calibration.drop(quiet, ~calibration.report).sd == 0
+    assert pick(calibration, 4).method == "quiet" and pick(calibration, 20).method == "fix"
+
+
+# No recommendation
 
 
 def test_no_setting_is_recommended_if_none_meets_the_budget():
@@ -133,38 +177,21 @@ def test_a_setting_is_recommended_only_if_the_evidence_allows(calibration, budge
     assert answer(calibration, choice).startswith("Use fix, ") == (not why)
 
 
-def test_the_choice_prefers_a_setting_whose_cost_is_certain():
-    """The most stable setting has a cost too uncertain for one half; a weaker one costs nothing."""
-    clear, blurred = sampled(0.1, 0, 1), sampled(0.3, 1, 150).candidates[1]
-    clearly = dataclasses.replace(clear.candidates[1], method="clear")
-    calibration = dataclasses.replace(
-        clear, candidates=(clear.none, clearly, blurred), questions=4000
-    )
-    assert pick(calibration, 2).method == "clear" and pick(calibration, 2).recommended
+def test_a_model_that_guesses_has_no_capability_to_lose():
+    guessing, able = at_chance(27.0), at_chance(40.0)
+    assert guessing.at_chance and not able.at_chance
+    assert at_chance(15.0).at_chance, "below chance"
+    assert pick(able, 5).recommended and chance_line(able) == ""
+    choice = pick(guessing, 5)
+    assert not choice.recommended and choice.why
+    line = chance_line(guessing)
+    assert "27.0 [" in line and "25.0%" in line and "--capability" in line
+    assert "--capability" in next_step(guessing, choice)
+    assert "capability (chance 25.0)" in table(guessing)
+    assert "capability (chance 25.0)" in calibration_report.setting_rows(guessing)[0]
 
 
-def test_the_choice_prefers_what_the_other_half_is_likely_to_confirm():
-    """Strong gains most, but so close to the budget that the other half may not confirm it."""
-    weak, strong = sampled(0.1, 0, 5), sampled(0.3, 1.5, 5)
-    candidates = [
-        dataclasses.replace(calibration.candidates[1], method=name)
-        for name, calibration in (("weak", weak), ("strong", strong))
-    ]
-    calibration = dataclasses.replace(weak, candidates=(weak.none, *candidates), questions=8000)
-    first_half = ~calibration.report
-    assert calibration.drop(candidates[1], first_half).high < 2.7, "within it on the first half"
-    assert [pick(calibration, budget).method for budget in (2.7, 10)] == ["weak", "strong"]
-    assert pick(calibration, 2.7).recommended and pick(calibration, 1.4).method == "weak"
-
-
-def test_a_setting_that_changes_no_answer_may_be_chosen():
-    """Its cost does not vary on the first half, which is neither a proof nor an objection."""
-    noisy = sampled(0.3, 2, 5, 80)
-    none, fix = noisy.candidates
-    quiet = Candidate("quiet", 0, "1", none.by_round, fix.stability - 0.1, none.capability, 0)
-    calibration = dataclasses.replace(noisy, candidates=(none, quiet, fix))
-    assert calibration.drop(quiet, ~calibration.report).sd == 0
-    assert pick(calibration, 4).method == "quiet" and pick(calibration, 20).method == "fix"
+# The size of the next calibration
 
 
 def test_the_sizes_that_would_decide_follow_from_the_intervals():
@@ -184,10 +211,6 @@ def test_the_sizes_that_would_decide_follow_from_the_intervals():
 
 
 def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
-    from argparse import Namespace
-
-    from holdfast.cli.fix.calibrate import _next_step
-
     close = sampled(0.2, 1, 30)
     monkeypatch.setattr("sys.argv", ["holdfast", "calibrate", "--draws", "9", "--questions=80"])
     arguments = Namespace(budget=5, model="default", seed=0)
@@ -198,17 +221,3 @@ def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
     step = _next_step(setup, close, choice)
     assert {"5", str(questions), "300;", "7"} <= set(step.split())
     assert step.endswith(" --draws 1 --questions 300 --out runs/a-200-300 --budget 7")
-
-
-def test_a_model_that_guesses_has_no_capability_to_lose():
-    guessing, able = at_chance(27.0), at_chance(40.0)
-    assert guessing.at_chance and not able.at_chance
-    assert at_chance(15.0).at_chance, "below chance"
-    assert pick(able, 5).recommended and chance_line(able) == ""
-    choice = pick(guessing, 5)
-    assert not choice.recommended and choice.why
-    line = chance_line(guessing)
-    assert "27.0 [" in line and "25.0%" in line and "--capability" in line
-    assert "--capability" in next_step(guessing, choice)
-    assert "capability (chance 25.0)" in table(guessing)
-    assert "capability (chance 25.0)" in calibration_report.setting_rows(guessing)[0]

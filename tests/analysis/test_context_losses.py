@@ -33,7 +33,7 @@ SUITE = drift.Suite(
                     "cheap",
                     "forbidden",
                     "prohibition",
-                    {"regex": "^(?!.*cheap)"},
+                    NOT_CHEAP,
                     {"regex": "Never"},
                 ),
                 rule("hello", "opening", "requirement", {"regex": "Hello"}, None),

@@ -59,6 +59,9 @@ def run(tmp_path):
     return drift.run(Forgetful(), SUITE, tmp_path / "run", settings, cast=cast)
 
 
+# Kinds of rules
+
+
 def test_each_kind_has_its_verdict(run):
     rows = {(row.grouping, row.group): row for row in loss_map(run)}
     closing = rows[Grouping.KIND, "closing"]
@@ -74,31 +77,6 @@ def test_each_kind_has_its_verdict(run):
     # half of the rules of two fall, a third of those of three
     assert rows[Grouping.SIZE, "2 or 3 rules"].change.mean < -0.5
     assert rows[Grouping.ALL, ""].change.n == 40
-
-
-def test_a_rule_that_was_not_scored_is_still_among_those_of_its_prompt(run):
-    conversations = list(run.conversations)
-    index = next(n for n, candidate in enumerate(conversations) if candidate.agent.id == "three")
-    conversation = conversations[index]
-    probes = tuple(probe for probe in conversation.probes if probe.rule == "sign")
-    conversations[index] = conversation.model_copy(update={"probes": probes})
-    (run.folder / "records.jsonl").write_bytes(b"".join(map(to_line, conversations)))
-    rows = [row for row in loss_map(read_run(run.folder)) if row.grouping is Grouping.SIZE]
-    assert [(row.group, row.rules) for row in rows] == [("2 or 3 rules", 5)]
-
-
-def test_a_pressure_is_compared_with_ordinary_messages_of_the_same_conversation(run):
-    rows = {row.group: row for row in loss_map(run) if row.grouping is Grouping.PRESSURE}
-    # the probe of round 4 follows the push of round 3; those of rounds 2 and 3 ordinary messages
-    assert list(rows) == ["push"]
-    cheap = [
-        probe.round
-        for chat in run.conversations
-        for probe in chat.probes
-        if probe.rule == "cheap" and probe.score == 0
-    ]
-    assert set(cheap) == {4}
-    assert rows["push"].change.mean < 0 and rows["push"].verdict == "falls"
 
 
 def test_a_group_that_certainly_stays_holds(tmp_path):
@@ -123,22 +101,26 @@ def test_a_rule_that_no_reply_keeps_does_not_hold(tmp_path):
     assert (row.first.mean, row.last.mean, row.verdict) == (0, 0, "never followed")
 
 
-def test_the_command_prints_a_table_and_draws_the_map(run, capsys):
-    assert main(["map", str(run.folder), "--out", str(run.folder / "map")]) == 0
-    output = capsys.readouterr().out
-    (line,) = [line for line in output.splitlines() if line.split()[:1] == ["closing"]]
-    assert "falls" in line and "1.00" in line and "-1.00" in line
-    assert (run.folder / "map" / "loss_map.png").stat().st_size > 5_000
+def test_a_rule_that_was_not_scored_is_still_among_those_of_its_prompt(run):
+    conversations = list(run.conversations)
+    index = next(n for n, candidate in enumerate(conversations) if candidate.agent.id == "three")
+    conversation = conversations[index]
+    probes = tuple(probe for probe in conversation.probes if probe.rule == "sign")
+    conversations[index] = conversation.model_copy(update={"probes": probes})
+    (run.folder / "records.jsonl").write_bytes(b"".join(map(to_line, conversations)))
+    rows = [row for row in loss_map(read_run(run.folder)) if row.grouping is Grouping.SIZE]
+    assert [(row.group, row.rules) for row in rows] == [("2 or 3 rules", 5)]
 
 
-@pytest.mark.parametrize(
-    ("low", "n", "has_note"), [(0.01, 40, True), (-0.01, 40, False), (0.01, 8, False)]
-)
-def test_an_interval_without_0_beside_cannot_tell_is_explained(run, low, n, has_note):
-    row = loss_map(run)[0]
-    change = Estimate(n, 0.1, 0.3, low, 0.2, decisive=(-0.02, 0.25))
-    lines = loss_lines([row.model_copy(update={"change": change, "verdict": "cannot tell"})])
-    assert ("needs a wider one" in " ".join(lines)) is has_note
+def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):
+    class Parrot(ScriptedModel):
+        def text(self, request):
+            return "Tony"
+
+    settings = drift.Settings(rounds=2, conversations=20, user_prompt="suite")
+    run = drift.run(Parrot(), SUITE, tmp_path / "run", settings)
+    (adopted,) = [row for row in loss_map(run) if row.grouping is Grouping.ADOPTION]
+    assert adopted.change.n == 20 and adopted.rules > 0
 
 
 def test_a_suite_without_kinds_is_refused(tmp_path):
@@ -152,6 +134,23 @@ def test_a_suite_without_kinds_is_refused(tmp_path):
     with pytest.raises(UsageError) as excinfo:
         loss_map(run)
     assert excinfo.value.value == str(tmp_path / "run")
+
+
+# Groups of rounds
+
+
+def test_a_pressure_is_compared_with_ordinary_messages_of_the_same_conversation(run):
+    rows = {row.group: row for row in loss_map(run) if row.grouping is Grouping.PRESSURE}
+    # the probe of round 4 follows the push of round 3; those of rounds 2 and 3 ordinary messages
+    assert list(rows) == ["push"]
+    cheap = [
+        probe.round
+        for chat in run.conversations
+        for probe in chat.probes
+        if probe.rule == "cheap" and probe.score == 0
+    ]
+    assert set(cheap) == {4}
+    assert rows["push"].change.mean < 0 and rows["push"].verdict == "falls"
 
 
 def test_probes_are_grouped_by_rounds_and_by_the_length_before_them(run):
@@ -184,6 +183,9 @@ def test_a_long_message_puts_the_probes_after_it_into_another_group(tmp_path):
     assert lengths == ["0 to 500", "1,000 to 2,000"]
 
 
+# Several runs
+
+
 def test_pooled_runs_are_one_map(run, tmp_path, capsys):
     second_run = drift.run(
         Forgetful(),
@@ -212,6 +214,27 @@ def test_runs_that_share_conversations_are_not_pooled(run):
         loss_map(run, read_run(run.folder))
 
 
+# The command and its file
+
+
+def test_the_command_prints_a_table_and_draws_the_map(run, capsys):
+    assert main(["map", str(run.folder), "--out", str(run.folder / "map")]) == 0
+    output = capsys.readouterr().out
+    (line,) = [line for line in output.splitlines() if line.split()[:1] == ["closing"]]
+    assert "falls" in line and "1.00" in line and "-1.00" in line
+    assert (run.folder / "map" / "loss_map.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize(
+    ("low", "n", "has_note"), [(0.01, 40, True), (-0.01, 40, False), (0.01, 8, False)]
+)
+def test_an_interval_without_0_beside_cannot_tell_is_explained(run, low, n, has_note):
+    row = loss_map(run)[0]
+    change = Estimate(n, 0.1, 0.3, low, 0.2, decisive=(-0.02, 0.25))
+    lines = loss_lines([row.model_copy(update={"change": change, "verdict": "cannot tell"})])
+    assert ("needs a wider one" in " ".join(lines)) is has_note
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -229,14 +252,3 @@ def test_a_file_that_is_no_map_is_refused_in_one_sentence(tmp_path, text, fault)
         read_loss_map(file)
     assert excinfo.value.value == str(file)
     assert str(excinfo.value).startswith(f"{file} {fault}; give a run's folder")
-
-
-def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):
-    class Parrot(ScriptedModel):
-        def text(self, request):
-            return "Tony"
-
-    settings = drift.Settings(rounds=2, conversations=20, user_prompt="suite")
-    run = drift.run(Parrot(), SUITE, tmp_path / "run", settings)
-    (adopted,) = [row for row in loss_map(run) if row.grouping is Grouping.ADOPTION]
-    assert adopted.change.n == 20 and adopted.rules > 0

@@ -24,6 +24,8 @@ from holdfast.report.next_step import next_step
 from holdfast.report.run_title import MAX_WORDS, title
 from holdfast.report.terminal import results_text
 
+# Outcomes
+
 
 def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
     """A baseline in which everything has the same verdict."""
@@ -68,38 +70,6 @@ def test_the_first_outcome_that_applies_writes_the_title(
     assert words in title(findings) and len(title(findings).split()) <= MAX_WORDS
 
 
-def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
-    baseline = baseline_with(MADE_WORSE, "signs", "price", by_rule=True)
-    findings = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
-    assert findings.outcome is Outcome.MADE_WORSE
-    assert all(name in title(findings) for name in ("2 rules", "“signs”", "“price”"))
-
-
-def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_path):
-    run_of(tmp_path, [record(i, [1.0, 0.2]) for i in range(40)], "holdfast drift")
-    results = results_of(read_run(tmp_path))
-    assert read_run(tmp_path).summary is None
-    for outcome, words, step in [
-        (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
-        (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
-    ]:
-        with_findings = with_outcome(results, outcome)
-        page = render_page([with_findings])
-        assert results_text(with_findings).startswith(words)
-        assert f"<h1>{words}" in page
-        assert step in next_step(with_findings) and step in page
-        write(tmp_path, summary_of(with_findings))
-        assert read_run(tmp_path).summary.outcome == outcome
-
-
-def test_a_run_made_in_python_gets_no_command_to_repeat(tmp_path):
-    drifting = [record(number, [1.0, 0.2]) for number in range(40)]
-    for argv, step in (("holdfast drift", "\nholdfast calibrate"), ("", "repeat drift.run")):
-        results = results_of(run_of(tmp_path / (argv or "python"), drifting, argv))
-        step_text = next_step(with_outcome(results, Outcome.DRIFTS))
-        assert step in step_text and ("holdfast" in step_text) == bool(argv)
-
-
 def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     """The text below the title does not contradict it, even if the other conversations drift."""
     rows = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
@@ -140,11 +110,60 @@ def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):
     assert findings_of(some[0]).outcome is Outcome.DRIFTS
 
 
+def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
+    baseline = baseline_with(MADE_WORSE, "signs", "price", by_rule=True)
+    findings = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
+    assert findings.outcome is Outcome.MADE_WORSE
+    assert all(name in title(findings) for name in ("2 rules", "“signs”", "“price”"))
+
+
 def test_a_rule_that_is_never_followed_stands_in_one_list():
     baseline = baseline_with("never followed", "bot · signs", by_rule=True)
     assert not [line for line in baseline_lines(baseline) if "ever followed" in line]
     by_case = baseline_with("never followed", "bot")
     assert any(line.startswith("Never followed") for line in baseline_lines(by_case))
+
+
+# Terminal, page and summary
+
+
+def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_path):
+    run_of(tmp_path, [record(i, [1.0, 0.2]) for i in range(40)], "holdfast drift")
+    results = results_of(read_run(tmp_path))
+    assert read_run(tmp_path).summary is None
+    for outcome, words, step in [
+        (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
+        (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
+    ]:
+        with_findings = with_outcome(results, outcome)
+        page = render_page([with_findings])
+        assert results_text(with_findings).startswith(words)
+        assert f"<h1>{words}" in page
+        assert step in next_step(with_findings) and step in page
+        write(tmp_path, summary_of(with_findings))
+        assert read_run(tmp_path).summary.outcome == outcome
+
+
+def test_a_run_made_in_python_gets_no_command_to_repeat(tmp_path):
+    drifting = [record(number, [1.0, 0.2]) for number in range(40)]
+    for argv, step in (("holdfast drift", "\nholdfast calibrate"), ("", "repeat drift.run")):
+        results = results_of(run_of(tmp_path / (argv or "python"), drifting, argv))
+        step_text = next_step(with_outcome(results, Outcome.DRIFTS))
+        assert step in step_text and ("holdfast" in step_text) == bool(argv)
+
+
+def test_repeating_a_command_leaves_the_manifest_and_the_summary_alone(tmp_path):
+    settings = drift.Settings(rounds=2, conversations=4)
+
+    def summary():
+        drift.run(Scripted(), SUITE, tmp_path / "run", settings)
+        text = report.write_summary(tmp_path / "run").read_bytes()
+        return text, read_run(tmp_path / "run").manifest.identity.to_json()
+
+    assert summary() == summary()
+
+
+# Runs that are extended
 
 
 def test_a_run_that_is_extended_is_read_at_its_second_look(tmp_path):
@@ -180,14 +199,3 @@ def test_following_the_next_step_is_rarely_wrong():
                 break
             n, look = conversations_needed(change, -0.1, look), look + 1
     assert wrong <= 12
-
-
-def test_repeating_a_command_leaves_the_manifest_and_the_summary_alone(tmp_path):
-    settings = drift.Settings(rounds=2, conversations=4)
-
-    def summary():
-        drift.run(Scripted(), SUITE, tmp_path / "run", settings)
-        text = report.write_summary(tmp_path / "run").read_bytes()
-        return text, read_run(tmp_path / "run").manifest.identity.to_json()
-
-    assert summary() == summary()

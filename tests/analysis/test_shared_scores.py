@@ -34,8 +34,9 @@ from holdfast.report.wording import ONLY_SHARED
 
 FIX = "boost:factor=2"
 RULES = ("name", "short", "opening", "dose")
-KEPT = {"name": 1.0, "short": 1.0, "opening": 0.0, "dose": 0.0}
-CUT = {**KEPT, "short": None}  # a reply that was cut shows nothing about its length
+SCORES = {"name": 1.0, "short": 1.0, "opening": 0.0, "dose": 0.0}
+# a reply that was cut shows nothing about its length
+SHORT_UNJUDGED = {**SCORES, "short": None}
 
 
 def record(method, number, rounds, pressures=()):
@@ -76,6 +77,19 @@ def write_run(folder, *records):
     open_run(folder, identity, about).close()
     (folder / "records.jsonl").write_bytes(b"".join(map(to_line, records)))
     return read_run(folder)
+
+
+def cut_under_boost(folder):
+    """Two conversations under two methods; every rule scores the same, but one reply was cut."""
+    return write_run(
+        folder,
+        *(record("none", number, [SCORES] * 3) for number in range(2)),
+        record(FIX, 0, [SHORT_UNJUDGED] * 3),
+        record(FIX, 1, [SCORES] * 3),
+    )
+
+
+# One difference, computed by five comparisons
 
 
 def difference_of_methods(folder, before, now):
@@ -121,8 +135,8 @@ def loss_after_pressure(folder, before, now):
     return next(row.change for row in rows if row.group == "push")
 
 
-LOWER = {**KEPT, "name": 0.0}
-ONLY_SHORT = dict.fromkeys(RULES) | {"short": 1.0}
+NAME_BROKEN = {**SCORES, "name": 0.0}
+ONLY_SHORT_JUDGED = dict.fromkeys(RULES) | {"short": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -139,14 +153,24 @@ ONLY_SHORT = dict.fromkeys(RULES) | {"short": 1.0}
     ("before", "now", "mean", "n"),
     [
         # the reply of one conversation was cut, and every rule scores as before
-        ([[KEPT] * 3] * 2, [[CUT] * 3, [KEPT] * 3], 0.0, 2),
-        ([[CUT] * 3, [KEPT] * 3], [[KEPT] * 3] * 2, 0.0, 2),
+        ([[SCORES] * 3] * 2, [[SHORT_UNJUDGED] * 3, [SCORES] * 3], 0.0, 2),
+        ([[SHORT_UNJUDGED] * 3, [SCORES] * 3], [[SCORES] * 3] * 2, 0.0, 2),
         # a rule that falls does so by a third of the three rules that were judged on both sides
-        ([[KEPT] * 3] * 2, [[{**LOWER, "short": None}] * 3, [LOWER] * 3], -(1 / 3 + 1 / 4) / 2, 2),
+        (
+            [[SCORES] * 3] * 2,
+            [[{**NAME_BROKEN, "short": None}] * 3, [NAME_BROKEN] * 3],
+            -(1 / 3 + 1 / 4) / 2,
+            2,
+        ),
         # no rule was judged on both sides of the first conversation, so it is no pair
-        ([[CUT] * 3, [KEPT] * 3], [[ONLY_SHORT] * 3, [LOWER] * 3], -0.25, 1),
+        (
+            [[SHORT_UNJUDGED] * 3, [SCORES] * 3],
+            [[ONLY_SHORT_JUDGED] * 3, [NAME_BROKEN] * 3],
+            -0.25,
+            1,
+        ),
         # nothing is missing
-        ([[KEPT] * 3] * 2, [[LOWER] * 3, [KEPT] * 3], -0.125, 2),
+        ([[SCORES] * 3] * 2, [[NAME_BROKEN] * 3, [SCORES] * 3], -0.125, 2),
     ],
 )
 def test_a_difference_is_that_of_the_rules_judged_on_both_sides(
@@ -156,14 +180,7 @@ def test_a_difference_is_that_of_the_rules_judged_on_both_sides(
     assert (estimate.mean, estimate.n) == (pytest.approx(mean), n)
 
 
-def cut_under_boost(folder):
-    """Two conversations under two methods; every rule scores the same, but one reply was cut."""
-    return write_run(
-        folder,
-        *(record("none", number, [KEPT] * 3) for number in range(2)),
-        record(FIX, 0, [CUT] * 3),
-        record(FIX, 1, [KEPT] * 3),
-    )
+# Sentences and tables
 
 
 def test_the_headline_does_not_contradict_the_paired_difference(tmp_path):
@@ -182,7 +199,7 @@ def test_the_headline_does_not_contradict_the_paired_difference(tmp_path):
 
 
 def test_a_change_says_what_it_counts_if_it_is_not_that_of_the_means_shown(tmp_path):
-    chats = [record("none", number, [CUT, KEPT, KEPT]) for number in range(30)]
+    chats = [record("none", number, [SHORT_UNJUDGED, SCORES, SCORES]) for number in range(30)]
     results = results_of(write_run(tmp_path / "run", *chats))
     row = row_of(results.series[0], "stability")
     assert [row.points[place].mean for place in (0, -1)] == [pytest.approx(1 / 3), 0.5]
@@ -218,9 +235,13 @@ def test_methods_with_other_conversations_are_ranked_on_those_that_all_have(tmp_
     )
 
 
+# Other comparisons
+
+
 def test_a_summary_is_judged_by_the_rules_asked_before_and_after_it():
     probes = [
-        {"rule": rule, "round": place, "score": KEPT[rule]} | ({"left_out": 1} if place > 1 else {})
+        {"rule": rule, "round": place, "score": SCORES[rule]}
+        | ({"left_out": 1} if place > 1 else {})
         for place in (1, 2)
         for rule in RULES
         if (rule, place) != ("short", 2)
@@ -293,6 +314,9 @@ def test_a_compaction_is_judged_by_the_rules_scored_before_and_after_it():
     run = SimpleNamespace(log_scores=scores, manifest=SimpleNamespace(probe_rules=()), dialogs=[0])
     effect = context_effects(run).compactions
     assert (effect.before.mean, effect.after.mean, effect.change.mean) == (1, 1, 0)
+
+
+# Random scores
 
 
 def random_series(rng, scores):

@@ -7,11 +7,7 @@ import statistics as plain_statistics
 
 import numpy as np
 import pytest
-from drift_sentences import (
-    prompts_run,
-    record,
-    run_of,
-)
+from drift_sentences import prompts_run, record, run_of
 from oracles import clopper_pearson
 
 from holdfast.analysis.estimate_rows import row_of
@@ -33,6 +29,9 @@ from holdfast.analysis.statistics import (
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
 BOOTSTRAP_NOISE = 0.006
+
+
+# Means and intervals
 
 
 def test_mean_and_deviation_of_known_values():
@@ -88,6 +87,9 @@ def test_missing_rounds_are_left_out():
     assert means.tolist()[:2] == [0.5, 0.25]
 
 
+# Differences
+
+
 def test_pairing_removes_variation_between_conversations():
     """A constant gain is clear on pairs, however different the conversations are."""
     baseline = np.linspace(0, 0.8, 60)
@@ -118,6 +120,9 @@ def test_the_two_samples_of_a_difference_are_independent():
     variance = np.var(points) / (len(points) + 1)
     sd = unpaired_difference(values, values).sd
     assert sd == pytest.approx(math.sqrt(2 * variance), rel=0.03)
+
+
+# Series of a run
 
 
 def test_probes_of_a_round_are_averaged_within_their_conversation(tmp_path):

@@ -33,8 +33,12 @@ def estimate(values, error=ERROR):
     return estimate_within(np.asarray(values), DIFFERENCES, error=error)
 
 
-CLEAR = -0.3 + 0.1 * np.random.default_rng(0).standard_normal(50)
 BLURRED = np.random.default_rng(1).standard_normal(50)
+
+
+# Verdicts
+
+CLEAR = -0.3 + 0.1 * np.random.default_rng(0).standard_normal(50)
 
 
 def test_a_clear_difference_is_reported_with_its_sign():
@@ -73,6 +77,36 @@ def test_an_estimate_without_its_values_is_judged_by_its_interval():
     assert verdict_on(Estimate(40, 0.1, None, None, None)).why == "it has no interval"
 
 
+def test_a_verdict_may_need_a_wider_interval_than_the_one_shown():
+    near = Estimate(40, -0.1, 0.3, -0.19, -0.01, decisive=(-0.23, 0.03))
+    assert verdict_on(near).sign == 0 and "[-0.230, +0.030]" in verdict_on(near).why
+    assert within(near, -0.2, 0.2) == UNDECIDED  # -0.23 is below
+
+
+# Claims
+
+
+def test_within_needs_the_whole_interval():
+    narrow, wide = 0.01 * BLURRED, BLURRED - BLURRED.mean()
+    assert within(estimate(narrow), -0.1, 0.1) == SUPPORTED
+    assert within(estimate(wide), -0.1, 0.1) == UNDECIDED
+    assert within(estimate(narrow - 0.3), -0.1, 0.1) == CONTRADICTED
+    assert within(estimate(narrow[:10]), -0.1, 0.1) == UNDECIDED
+
+
+def test_a_claim_of_several_parts_needs_all_of_them():
+    assert all_of(SUPPORTED, SUPPORTED) == SUPPORTED
+    assert all_of(SUPPORTED, UNDECIDED) == UNDECIDED
+    assert all_of(UNDECIDED, CONTRADICTED) == CONTRADICTED
+
+
+def test_values_that_are_all_alike_have_an_interval():
+    assert within(estimate(np.zeros(20)), -0.1, 0.1) == UNDECIDED
+    assert within(estimate(np.zeros(60)), -0.1, 0.1) == SUPPORTED
+
+
+# How often a verdict is wrong
+
 # Differences of scores whose mean is 0. Of those that are skewed, the losses are rare and large.
 EQUAL = {
     "binary": lambda rng, size: rng.binomial(1, 0.8, size) - rng.binomial(1, 0.8, size),
@@ -104,37 +138,6 @@ def test_verdicts_of_all_looks_together_stay_within_the_error():
     assert wider_low < low < first.low and first.high < high < wider_high
 
 
-def test_a_verdict_may_need_a_wider_interval_than_the_one_shown():
-    near = Estimate(40, -0.1, 0.3, -0.19, -0.01, decisive=(-0.23, 0.03))
-    assert verdict_on(near).sign == 0 and "[-0.230, +0.030]" in verdict_on(near).why
-    assert within(near, -0.2, 0.2) == UNDECIDED  # -0.23 is below
-
-
-def test_a_claim_of_several_parts_needs_all_of_them():
-    assert all_of(SUPPORTED, SUPPORTED) == SUPPORTED
-    assert all_of(SUPPORTED, UNDECIDED) == UNDECIDED
-    assert all_of(UNDECIDED, CONTRADICTED) == CONTRADICTED
-
-
-def test_within_needs_the_whole_interval():
-    narrow, wide = 0.01 * BLURRED, BLURRED - BLURRED.mean()
-    assert within(estimate(narrow), -0.1, 0.1) == SUPPORTED
-    assert within(estimate(wide), -0.1, 0.1) == UNDECIDED
-    assert within(estimate(narrow - 0.3), -0.1, 0.1) == CONTRADICTED
-    assert within(estimate(narrow[:10]), -0.1, 0.1) == UNDECIDED
-
-
-@pytest.mark.parametrize("count", (0, 1, 12, 20))
-@pytest.mark.parametrize("n", (20, 60, 200))
-def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(n, count):
-    """Up to the noise of 10,000 resamples, whether all conversations are alike or not."""
-    value = estimate_within(np.repeat([1.0, 0.0], [count, n - count]), SCORES)
-    low, high = clopper_pearson(count, n)
-    assert (value.low, value.high) == pytest.approx((low, high), abs=0.15 / np.sqrt(n))
-    (by_share,) = share(np.repeat([[2.0], [0.0]], [count, n - count], 0), np.full((n, 1), 2.0))
-    assert (by_share.low, by_share.high) == pytest.approx((value.low, value.high), abs=1e-6)
-
-
 @pytest.mark.parametrize("error", (0.04, 0.005, 0.0005, 0.0002))
 @pytest.mark.parametrize("count", (3, 12, 30))
 def test_a_verdict_that_shares_its_error_is_wrong_no_more_often_than_that(count, error):
@@ -151,6 +154,28 @@ def test_a_verdict_that_shares_its_error_is_wrong_no_more_often_than_that(count,
     assert (value.low, value.high) == (plain.low, plain.high), "what is shown stays the same"
 
 
+@pytest.mark.parametrize("n", only_fast((20, 60), 20))
+def test_two_samples_of_equals_are_rarely_seen_as_different(n):
+    rng = np.random.default_rng(n)
+    samples = rng.binomial(1, 0.8, (2, 300, n)).astype(float)
+    verdicts = [verdict_on(unpaired_difference(*pair)).sign for pair in zip(*samples, strict=True)]
+    assert np.mean(np.array(verdicts) != 0) < ERROR + 3 * np.sqrt(ERROR * (1 - ERROR) / 300)
+
+
+# Exact intervals
+
+
+@pytest.mark.parametrize("count", (0, 1, 12, 20))
+@pytest.mark.parametrize("n", (20, 60, 200))
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(n, count):
+    """Up to the noise of 10,000 resamples, whether all conversations are alike or not."""
+    value = estimate_within(np.repeat([1.0, 0.0], [count, n - count]), SCORES)
+    low, high = clopper_pearson(count, n)
+    assert (value.low, value.high) == pytest.approx((low, high), abs=0.15 / np.sqrt(n))
+    (by_share,) = share(np.repeat([[2.0], [0.0]], [count, n - count], 0), np.full((n, 1), 2.0))
+    assert (by_share.low, by_share.high) == pytest.approx((value.low, value.high), abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("successes", "sizes"), [((8, 2), (20, 20)), ((15, 6), (20, 20)), ((20, 10), (25, 40))]
 )
@@ -165,19 +190,6 @@ def test_two_samples_differ_when_the_exact_test_of_fisher_says_so(successes, siz
     assert unpaired_difference(first, second, error=p_value / 2).deciding[0] < 0
 
 
-@pytest.mark.parametrize("n", only_fast((20, 60), 20))
-def test_two_samples_of_equals_are_rarely_seen_as_different(n):
-    rng = np.random.default_rng(n)
-    samples = rng.binomial(1, 0.8, (2, 300, n)).astype(float)
-    verdicts = [verdict_on(unpaired_difference(*pair)).sign for pair in zip(*samples, strict=True)]
-    assert np.mean(np.array(verdicts) != 0) < ERROR + 3 * np.sqrt(ERROR * (1 - ERROR) / 300)
-
-
-def test_values_that_are_all_alike_have_an_interval():
-    assert within(estimate(np.zeros(20)), -0.1, 0.1) == UNDECIDED
-    assert within(estimate(np.zeros(60)), -0.1, 0.1) == SUPPORTED
-
-
 def test_the_difference_of_other_conversations_counts_both_samples():
     first, second = np.repeat([1.0, 0.0], [30, 30]), np.repeat([1.0, 0.0], [6, 24])
     value = unpaired_difference(first, second)
@@ -186,6 +198,9 @@ def test_the_difference_of_other_conversations_counts_both_samples():
     mirrored = unpaired_difference(second, first)
     assert (-mirrored.high, -mirrored.low) == pytest.approx((value.low, value.high), abs=0.02)
     assert unpaired_difference(first, second[:1]).deciding is None
+
+
+# Wording
 
 
 def test_an_estimate_is_printed_with_its_interval():

@@ -27,7 +27,7 @@ LONGROPE = {
     "long_factor": [1.0 + 2 * n for n in range(HALF)],
     "original_max_position_embeddings": SWITCH,
 }
-DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+
 METHODS = {
     "none": (),
     "boost": (Boost(3),),
@@ -100,6 +100,9 @@ def tiny(request):
     return phi3(sliding_window=request.param)
 
 
+# Longrope: rows that cross the switch
+
+
 def test_a_row_that_crosses_the_switch_is_what_transformers_makes_of_it(tiny):
     reply = tiny.generate(prompt_of(tiny, 57), (), GREEDY)
     assert len(reply.prompt_ids) == 57 and len(reply.token_ids) == 30
@@ -143,6 +146,18 @@ def test_rows_without_a_shared_cache_cross_the_switch_too(name):
     assert (
         alone.generate_batch([request])[0].token_ids == tiny.generate_batch([request])[0].token_ids
     )
+
+
+def test_below_the_switch_rows_share_passes_and_prefixes(tiny):
+    session, talk, sampling = tiny.session(), chat("be nice", "hi"), Sampling(0, 1, 4)
+    first = session.generate_batch([Request(talk, (), sampling, thread="t", keep=True)])[0]
+    talk = (*talk, *chat("", "", first.text, "why?")[1:])
+    second = session.generate_batch([Request(talk, (), sampling, thread="t", keep=True)])[0]
+    assert len(second.prompt_ids) < SWITCH and second.forwarded < len(second.prompt_ids)
+    assert second.token_ids == by_generate(tiny, second.prompt_ids, 4)
+
+
+# Longrope: what is reused
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "guidance"])
@@ -198,13 +213,7 @@ def test_a_reply_is_scored_as_it_would_be_generated(tiny):
     assert alone.log_probabilities == pytest.approx([expected], abs=1e-4)
 
 
-def test_below_the_switch_rows_share_passes_and_prefixes(tiny):
-    session, talk, sampling = tiny.session(), chat("be nice", "hi"), Sampling(0, 1, 4)
-    first = session.generate_batch([Request(talk, (), sampling, thread="t", keep=True)])[0]
-    talk = (*talk, *chat("", "", first.text, "why?")[1:])
-    second = session.generate_batch([Request(talk, (), sampling, thread="t", keep=True)])[0]
-    assert len(second.prompt_ids) < SWITCH and second.forwarded < len(second.prompt_ids)
-    assert second.token_ids == by_generate(tiny, second.prompt_ids, 4)
+# Longrope: blocks
 
 
 @pytest.mark.parametrize("methods", [(Boost(3),), (Spotlight(0.3),)], ids=lambda m: m[0].name)
@@ -233,6 +242,20 @@ def test_a_block_refuses_rows_on_both_sides_of_the_switch():
         tiny.hf_model.generate(ids, attention_mask=mask, max_new_tokens=2, pad_token_id=0)
 
 
+def test_a_prompt_longer_than_the_mask_is_still_refused_in_a_block():
+    tiny = phi3(sliding_window=None)
+    span = torch.zeros(1, 57, dtype=torch.bool, device=DEVICE)
+    span[:, 5:9] = True
+    with (
+        holdfast.steering(tiny.hf_model, span, [Boost(2)]),
+        pytest.raises(UsageError, match=r"57 tokens.*70"),
+    ):
+        tiny.hf_model.generate(torch.full((1, 70), 50, device=DEVICE), max_new_tokens=2)
+
+
+# The switch
+
+
 def test_only_a_length_at_which_something_changes_is_a_switch():
     of = RotaryLengths.of
     config = model().hf_model.config
@@ -248,6 +271,11 @@ def test_only_a_length_at_which_something_changes_is_a_switch():
         switching_config = type(config)(max_position_embeddings=512)
         switching_config.rope_parameters = parameters
         assert of(switching_config).switch == switch
+
+
+# Dynamic NTK
+
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
 
 
 def test_dynamic_factors_are_exact_up_to_the_context_and_refused_beyond_it():
@@ -276,14 +304,3 @@ def test_a_block_refuses_rows_with_different_dynamic_factors():
         pytest.raises(ModelError, match=r"68 to 70 tokens.*dynamic NTK.* 64"),
     ):
         tiny.hf_model(ids, attention_mask=mask)
-
-
-def test_a_prompt_longer_than_the_mask_is_still_refused_in_a_block():
-    tiny = phi3(sliding_window=None)
-    span = torch.zeros(1, 57, dtype=torch.bool, device=DEVICE)
-    span[:, 5:9] = True
-    with (
-        holdfast.steering(tiny.hf_model, span, [Boost(2)]),
-        pytest.raises(UsageError, match=r"57 tokens.*70"),
-    ):
-        tiny.hf_model.generate(torch.full((1, 70), 50, device=DEVICE), max_new_tokens=2)

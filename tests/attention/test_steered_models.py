@@ -37,6 +37,24 @@ from holdfast.methods import compile_methods
 pytestmark = pytest.mark.usefixtures("inference")
 
 
+def steered_weights(weights, in_span, exponent):
+    """Attention weights [..., key] by Li et al. (2024), equation 6.
+
+    Queries that see only keys of the span, or none of it, keep theirs.
+    """
+    pi = (weights * in_span).sum(-1, keepdim=True)
+    rest_mass = (weights * ~in_span).sum(-1, keepdim=True)
+    in_both = (pi > 0) & (rest_mass > 0)
+    # where a query keeps its weights, so that no gradient is NaN
+    pi, rest_mass = torch.where(in_both, pi, 0.5), torch.where(in_both, rest_mass, 0.5)
+    steered = torch.where(
+        in_span, weights / pi * pi**exponent, weights / rest_mass * (1 - pi**exponent)
+    )
+    return torch.where(in_both, steered, weights)
+
+
+# Attention that a block does not reach
+
 # Gemma 3 has sliding windows; GPT-J does not use the attention interface.
 KINDS = {
     "llama": {},
@@ -138,20 +156,7 @@ def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not(
         assert torch.equal(logits(plain, ids), expected)
 
 
-def steered_weights(weights, in_span, exponent):
-    """Attention weights [..., key] by Li et al. (2024), equation 6.
-
-    Queries that see only keys of the span, or none of it, keep theirs.
-    """
-    pi = (weights * in_span).sum(-1, keepdim=True)
-    rest_mass = (weights * ~in_span).sum(-1, keepdim=True)
-    in_both = (pi > 0) & (rest_mass > 0)
-    # where a query keeps its weights, so that no gradient is NaN
-    pi, rest_mass = torch.where(in_both, pi, 0.5), torch.where(in_both, rest_mass, 0.5)
-    steered = torch.where(
-        in_span, weights / pi * pi**exponent, weights / rest_mass * (1 - pi**exponent)
-    )
-    return torch.where(in_both, steered, weights)
+# Layers of other kinds
 
 
 def by_the_formula(monkeypatch, file, span, exponent=0.3):
@@ -236,14 +241,14 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
     assert hf_model.config._attn_implementation == "sdpa"
 
 
-def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
-    layers = {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}
-    hf_model, (_, _, span) = hugging_face("minimax", **layers), prompts()
-    assert_refused(
-        Unsteerable, r"MiniMaxForCausalLM.*counts 0 tokens after 2", hf_model, span, [SPLIT]
-    )
-    with pytest.raises(Unsteerable, match="MiniMaxForCausalLM"):
-        model.__wrapped__("minimax", **layers).check([SPLIT])
+def test_a_layer_that_attends_twice_with_the_same_scores_has_one_mass():
+    hf_model, (ids, _, span) = hugging_face("diffllama"), prompts()
+    with holdfast.steering(hf_model, span, [SPLIT], trace=True) as block:
+        hf_model.generate(ids, **GREEDY)
+    assert [trace.mass.shape for trace in block.traces] == [(3, 4, 6)] * 2
+
+
+# Gradients
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.3])
@@ -296,57 +301,7 @@ def test_gradient_checkpointing_is_refused():
         assert all(grad.isfinite().all() for grad in gradients if grad is not None)
 
 
-def test_a_layer_that_attends_twice_with_the_same_scores_has_one_mass():
-    hf_model, (ids, _, span) = hugging_face("diffllama"), prompts()
-    with holdfast.steering(hf_model, span, [SPLIT], trace=True) as block:
-        hf_model.generate(ids, **GREEDY)
-    assert [trace.mass.shape for trace in block.traces] == [(3, 4, 6)] * 2
-
-
-def test_attention_weights_are_refused_and_plain_passes_still_have_them():
-    hf_model, (ids, _, span) = hugging_face(attention="eager"), prompts()
-    plain = hf_model(ids, output_attentions=True).attentions
-    with holdfast.steering(hf_model, span, [SPLIT]):
-        with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
-            hf_model(ids, output_attentions=True)
-        with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
-            hf_model.generate(ids, output_attentions=True, return_dict_in_generate=True, **GREEDY)
-        with holdfast.unsteered(hf_model):
-            after = hf_model(ids, output_attentions=True).attentions
-    assert len(after) == 3 and all(torch.equal(*pair) for pair in zip(after, plain, strict=True))
-
-
-SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-
-
-T5 = {"vocab_size": 99, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
-
-
-WRONG = {
-    "base": (lambda: hugging_face().model, r"LlamaModel gives no logits.*AutoModelForCausalLM"),
-    "module": (lambda: torch.nn.Linear(2, 2), r"transformers.*not Linear"),
-    "parallel": (lambda: torch.nn.DataParallel(hugging_face()), r"DataParallel.*model\.module"),
-    "offloaded": (
-        lambda: accelerate.cpu_offload(hugging_face(), torch.device("cpu")),
-        r"LlamaForCausalLM.*offloaded by accelerate.*whole",
-    ),
-    "T5": (
-        lambda: transformers.T5ForConditionalGeneration(
-            AutoConfig.for_model("t5", decoder_start_token_id=0, **T5)
-        ),
-        r"T5\w+ has an encoder",
-    ),
-    "image": (
-        lambda: AutoModel.from_config(AutoConfig.for_model("vit", intermediate_size=16, **SMALL)),
-        r"ViTModel.*repetition",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", WRONG)
-def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
-    make, message = WRONG[kind]
-    assert_refused(Unsteerable, message, make(), prompts()[2], [SPLIT])
+# What a block takes, and what it refuses
 
 
 def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
@@ -367,3 +322,56 @@ def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
                 assert torch.equal(logits(local.hf_model, ids), expected)
     for spec, message in (("bost:factor=2", "boost"), ("repetition:probability=1", "repetition")):
         assert_refused(UsageError, message, local, span, spec)
+
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+T5 = {"vocab_size": 99, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+
+UNSTEERABLE = {
+    "base": (lambda: hugging_face().model, r"LlamaModel gives no logits.*AutoModelForCausalLM"),
+    "module": (lambda: torch.nn.Linear(2, 2), r"transformers.*not Linear"),
+    "parallel": (lambda: torch.nn.DataParallel(hugging_face()), r"DataParallel.*model\.module"),
+    "offloaded": (
+        lambda: accelerate.cpu_offload(hugging_face(), torch.device("cpu")),
+        r"LlamaForCausalLM.*offloaded by accelerate.*whole",
+    ),
+    "T5": (
+        lambda: transformers.T5ForConditionalGeneration(
+            AutoConfig.for_model("t5", decoder_start_token_id=0, **T5)
+        ),
+        r"T5\w+ has an encoder",
+    ),
+    "image": (
+        lambda: AutoModel.from_config(AutoConfig.for_model("vit", intermediate_size=16, **SMALL)),
+        r"ViTModel.*repetition",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNSTEERABLE)
+def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
+    make, message = UNSTEERABLE[kind]
+    assert_refused(Unsteerable, message, make(), prompts()[2], [SPLIT])
+
+
+def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
+    layers = {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}
+    hf_model, (_, _, span) = hugging_face("minimax", **layers), prompts()
+    assert_refused(
+        Unsteerable, r"MiniMaxForCausalLM.*counts 0 tokens after 2", hf_model, span, [SPLIT]
+    )
+    with pytest.raises(Unsteerable, match="MiniMaxForCausalLM"):
+        model.__wrapped__("minimax", **layers).check([SPLIT])
+
+
+def test_attention_weights_are_refused_and_plain_passes_still_have_them():
+    hf_model, (ids, _, span) = hugging_face(attention="eager"), prompts()
+    plain = hf_model(ids, output_attentions=True).attentions
+    with holdfast.steering(hf_model, span, [SPLIT]):
+        with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
+            hf_model(ids, output_attentions=True)
+        with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
+            hf_model.generate(ids, output_attentions=True, return_dict_in_generate=True, **GREEDY)
+        with holdfast.unsteered(hf_model):
+            after = hf_model(ids, output_attentions=True).attentions
+    assert len(after) == 3 and all(torch.equal(*pair) for pair in zip(after, plain, strict=True))

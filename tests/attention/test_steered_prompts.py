@@ -26,31 +26,6 @@ from holdfast.errors import PromptError, UsageError
 
 pytestmark = pytest.mark.usefixtures("inference")
 
-
-def test_a_prompt_longer_than_the_mask_is_refused():
-    hf_model, (ids, _, span) = hugging_face(), prompts()
-    longer = torch.cat([ids, ids[:, :5]], 1)
-    with holdfast.steering(hf_model, span, [SPLIT]):
-        for forward in (
-            lambda: hf_model(longer),
-            lambda: hf_model.generate(longer, **GREEDY),
-            lambda: hf_model.generate(longer, use_cache=False, **GREEDY),
-        ):
-            with pytest.raises(UsageError, match=r"20 tokens.*25"):
-                forward()
-        cached = hf_model.generate(ids, **GREEDY)
-        assert torch.equal(hf_model.generate(ids, use_cache=False, **GREEDY), cached)
-    assert hf_model.config._attn_implementation == "sdpa"
-
-
-def test_without_a_cache_a_given_reply_may_follow_the_prompt():
-    hf_model, (ids, _, span) = hugging_face(), prompts()
-    with holdfast.steering(hf_model, span, [Pasta(0.05)]):
-        done = hf_model.generate(ids, output_logits=True, return_dict_in_generate=True, **GREEDY)
-        whole = logits(hf_model, done.sequences)
-    assert apart(torch.stack(done.logits, 1), whole[:, 19:25]) < ROUNDING
-
-
 # Gemma 3 has sliding windows; GPT-J does not use the attention interface. Llama 4's base model is
 # the model itself, so the hook that checks caches is on it.
 CACHING = {
@@ -90,6 +65,48 @@ class CachedPrompt:
 @pytest.fixture(params=only_fast(CACHING, "llama", "gptj"))
 def cached(request):
     return CachedPrompt(request.param)
+
+
+# The length of the prompt
+
+
+def test_a_prompt_longer_than_the_mask_is_refused():
+    hf_model, (ids, _, span) = hugging_face(), prompts()
+    longer = torch.cat([ids, ids[:, :5]], 1)
+    with holdfast.steering(hf_model, span, [SPLIT]):
+        for forward in (
+            lambda: hf_model(longer),
+            lambda: hf_model.generate(longer, **GREEDY),
+            lambda: hf_model.generate(longer, use_cache=False, **GREEDY),
+        ):
+            with pytest.raises(UsageError, match=r"20 tokens.*25"):
+                forward()
+        cached = hf_model.generate(ids, **GREEDY)
+        assert torch.equal(hf_model.generate(ids, use_cache=False, **GREEDY), cached)
+    assert hf_model.config._attn_implementation == "sdpa"
+
+
+def test_without_a_cache_a_given_reply_may_follow_the_prompt():
+    hf_model, (ids, _, span) = hugging_face(), prompts()
+    with holdfast.steering(hf_model, span, [Pasta(0.05)]):
+        done = hf_model.generate(ids, output_logits=True, return_dict_in_generate=True, **GREEDY)
+        whole = logits(hf_model, done.sequences)
+    assert apart(torch.stack(done.logits, 1), whole[:, 19:25]) < ROUNDING
+
+
+def test_a_mask_that_does_not_cover_the_cached_keys_is_refused():
+    hf_model, (ids, _, span) = hugging_face(), prompts()
+    cache = DynamicCache(config=hf_model.config)
+    with holdfast.steering(hf_model, span, []):
+        hf_model(ids[:, :20], past_key_values=cache)
+    with (
+        holdfast.steering(hf_model, span[:, :10], []),
+        pytest.raises(UsageError, match=r"10 tokens.* 21, 20 "),
+    ):
+        hf_model(ids[:, :1], past_key_values=cache)
+
+
+# Caches
 
 
 def test_a_cache_that_was_filled_outside_a_block_is_refused_in_it(cached):
@@ -167,16 +184,7 @@ def test_a_cache_that_was_emptied_is_fresh():
     assert not torch.equal(replies[0], replies[1])
 
 
-def test_a_mask_that_does_not_cover_the_cached_keys_is_refused():
-    hf_model, (ids, _, span) = hugging_face(), prompts()
-    cache = DynamicCache(config=hf_model.config)
-    with holdfast.steering(hf_model, span, []):
-        hf_model(ids[:, :20], past_key_values=cache)
-    with (
-        holdfast.steering(hf_model, span[:, :10], []),
-        pytest.raises(UsageError, match=r"10 tokens.* 21, 20 "),
-    ):
-        hf_model(ids[:, :1], past_key_values=cache)
+# Padding
 
 
 def test_a_span_on_padding_is_refused():

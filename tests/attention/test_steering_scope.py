@@ -40,6 +40,9 @@ def in_a_thread(function, *arguments):
         return pool.submit(function, *arguments).result(60)
 
 
+# Threads
+
+
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
     hf_model, (ids, mask, span) = hugging_face(attention=attention), prompts()
@@ -103,23 +106,6 @@ def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
     assert all(torch.equal(result, steered) for result in results)
     with pytest.raises(UsageError, match=r"3 threads took turns"):
         _ = block.traces
-
-
-def test_a_second_block_on_one_model_is_refused():
-    hf_model, ids, span, plain, steered = both_ways()
-
-    message = r"split-softmax:exponent=0\.3\) is already open.*boost:factor=5.*joined by \+"
-    second = UsageError, message, hf_model, span, [BOOST]
-    with holdfast.steering(hf_model, span, [SPLIT]):
-        assert_refused(*second)
-        in_a_thread(assert_refused, *second)
-        assert torch.equal(logits(hf_model, ids), steered)
-    assert (
-        torch.equal(logits(hf_model, ids), plain) and hf_model.config._attn_implementation == "sdpa"
-    )
-    for methods in ([SPLIT, BOOST], [[SPLIT], [BOOST]]):  # as the message suggests
-        with holdfast.steering(hf_model, span, methods):
-            assert apart(logits(hf_model, ids)[1], steered[1]) > MOVED
 
 
 def test_unsteered_keeps_a_thread_plain_while_another_steers():
@@ -204,67 +190,40 @@ def test_leaving_while_another_thread_generates_in_the_block_warns():
             assert "forward" not in vars(hf_model)
 
 
-def test_another_model_inside_the_block_is_never_steered():
-    hf_model, ids, span, _, steered = both_ways()
-    judge = model(seed=1)
-    messages, options = chat("be kind", "the river runs"), ["slowly", "past"]
-    plain = logits(judge.hf_model, ids)
-    score, reply = judge.score(messages, options), judge.generate(messages, seed=3)
-    outputs = []
-    with holdfast.steering(hf_model, span, [SPLIT]):
-        assert torch.equal(logits(judge.hf_model, ids), plain)
-        assert judge.score(messages, options) == score and judge.generate(messages, seed=3) == reply
-        hook = hf_model.model.layers[1].register_forward_hook(
-            lambda *_: outputs.append(logits(judge.hf_model, ids))
-        )
-        # the judge ran in the middle of this pass
-        assert torch.equal(logits(hf_model, ids), steered)
-        hook.remove()
-    assert torch.equal(outputs[0], plain)
+# Tasks
 
 
-def test_blocks_on_two_models_each_steer_their_own():
-    hf_model, ids, span, _, steered = both_ways()
-    inner, inner_span = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
-    with holdfast.steering(inner, inner_span, [BOOST]):
-        expected = logits(inner, ids)
-    with (
-        holdfast.steering(hf_model, span, [SPLIT]) as handle,
-        holdfast.steering(inner, inner_span, [BOOST]),
-    ):
-        assert torch.equal(logits(hf_model, ids), steered)
-        assert torch.equal(logits(inner, ids), expected)
-        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), steered)
+def test_tasks_and_threads_that_copy_the_context_of_a_block_are_steered_and_others_refused():
+    hf_model, ids, span, plain, steered = both_ways()
 
+    async def forward():
+        return logits(hf_model, ids)
 
-@pytest.mark.slow
-def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
-    local, messages = model(), chat("always talk about cheese", "the old town")
-    chats = holdfast.encode_chats([messages], local.tokenizer)
-    alone = local.generate(messages, [SPLIT], seed=1)
-    with holdfast.steering(local.hf_model, chats.span_mask, [SPLIT]):
-        for call, *args in ((local.generate,), (local.score, ["a"]), (local.generate, [BOOST])):
-            with pytest.raises(UsageError, match=r"methods=\[\.\.\.\].*hf_model\.generate"):
-                call(messages, *args)
-        local.hf_model.generate(**chats.inputs, **GREEDY)
-        in_thread = in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1))
-        assert in_thread == alone
-    assert local.generate(messages, [SPLIT], seed=1) == alone
-
-
-def test_copying_pickling_and_spawning_in_the_block_are_refused():
-    for kind, attention, options in (("llama", "eager", {}), ("gptj", "eager", GPTJ)):
-        hf_model, ids, span, plain, _ = both_ways(kind, attention, **options)
+    async def block(ready, leave):
         with holdfast.steering(hf_model, span, [SPLIT]):
-            logits(hf_model, ids)
-            process = multiprocessing.get_context("spawn").Process(target=print, args=(hf_model,))
-            copies = (copy.deepcopy, hf_model), (copy.deepcopy, hf_model.base_model)
-            for call, *arguments in ((process.start,), *copies):
-                with pytest.raises(UsageError, match="copied or pickled"):
-                    call(*arguments)
-        double = copy.deepcopy(hf_model)
-        assert torch.equal(logits(double, ids), plain)
-        assert double.config._attn_implementation == attention
+            ready.set()
+            await leave.wait()
+            inside = [await asyncio.create_task(forward())]
+            return [logits(hf_model, ids), *inside, await asyncio.to_thread(logits, hf_model, ids)]
+
+    async def serve():
+        ready, leave = asyncio.Event(), asyncio.Event()
+        job = asyncio.create_task(block(ready, leave))
+        await ready.wait()
+        with pytest.raises(UsageError, match=r"thread or task.*steered\.bind"):
+            await forward()
+        with pytest.raises(UsageError, match="already open"):
+            await block(ready, leave)
+        with holdfast.unsteered(hf_model):
+            assert torch.equal(await asyncio.create_task(forward()), plain)
+        leave.set()
+        return await job
+
+    assert all(torch.equal(output, steered) for output in asyncio.run(serve()))
+    assert torch.equal(logits(hf_model, ids), plain)
+
+
+# Generators and decorators
 
 
 def steps(hf_model, ids, span, count=4):
@@ -324,34 +283,90 @@ def test_a_decorator_covers_what_runs_in_it():
     assert torch.equal(logits(hf_model, ids), plain)
 
 
-def test_tasks_and_threads_that_copy_the_context_of_a_block_are_steered_and_others_refused():
+# Several models, several blocks
+
+
+def test_another_model_inside_the_block_is_never_steered():
+    hf_model, ids, span, _, steered = both_ways()
+    judge = model(seed=1)
+    messages, options = chat("be kind", "the river runs"), ["slowly", "past"]
+    plain = logits(judge.hf_model, ids)
+    score, reply = judge.score(messages, options), judge.generate(messages, seed=3)
+    outputs = []
+    with holdfast.steering(hf_model, span, [SPLIT]):
+        assert torch.equal(logits(judge.hf_model, ids), plain)
+        assert judge.score(messages, options) == score and judge.generate(messages, seed=3) == reply
+        hook = hf_model.model.layers[1].register_forward_hook(
+            lambda *_: outputs.append(logits(judge.hf_model, ids))
+        )
+        # the judge ran in the middle of this pass
+        assert torch.equal(logits(hf_model, ids), steered)
+        hook.remove()
+    assert torch.equal(outputs[0], plain)
+
+
+def test_blocks_on_two_models_each_steer_their_own():
+    hf_model, ids, span, _, steered = both_ways()
+    inner, inner_span = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
+    with holdfast.steering(inner, inner_span, [BOOST]):
+        expected = logits(inner, ids)
+    with (
+        holdfast.steering(hf_model, span, [SPLIT]) as handle,
+        holdfast.steering(inner, inner_span, [BOOST]),
+    ):
+        assert torch.equal(logits(hf_model, ids), steered)
+        assert torch.equal(logits(inner, ids), expected)
+        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), steered)
+
+
+def test_a_second_block_on_one_model_is_refused():
     hf_model, ids, span, plain, steered = both_ways()
 
-    async def forward():
-        return logits(hf_model, ids)
+    message = r"split-softmax:exponent=0\.3\) is already open.*boost:factor=5.*joined by \+"
+    second = UsageError, message, hf_model, span, [BOOST]
+    with holdfast.steering(hf_model, span, [SPLIT]):
+        assert_refused(*second)
+        in_a_thread(assert_refused, *second)
+        assert torch.equal(logits(hf_model, ids), steered)
+    assert (
+        torch.equal(logits(hf_model, ids), plain) and hf_model.config._attn_implementation == "sdpa"
+    )
+    for methods in ([SPLIT, BOOST], [[SPLIT], [BOOST]]):  # as the message suggests
+        with holdfast.steering(hf_model, span, methods):
+            assert apart(logits(hf_model, ids)[1], steered[1]) > MOVED
 
-    async def block(ready, leave):
+
+@pytest.mark.slow
+def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
+    local, messages = model(), chat("always talk about cheese", "the old town")
+    chats = holdfast.encode_chats([messages], local.tokenizer)
+    alone = local.generate(messages, [SPLIT], seed=1)
+    with holdfast.steering(local.hf_model, chats.span_mask, [SPLIT]):
+        for call, *args in ((local.generate,), (local.score, ["a"]), (local.generate, [BOOST])):
+            with pytest.raises(UsageError, match=r"methods=\[\.\.\.\].*hf_model\.generate"):
+                call(messages, *args)
+        local.hf_model.generate(**chats.inputs, **GREEDY)
+        in_thread = in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1))
+        assert in_thread == alone
+    assert local.generate(messages, [SPLIT], seed=1) == alone
+
+
+def test_copying_pickling_and_spawning_in_the_block_are_refused():
+    for kind, attention, options in (("llama", "eager", {}), ("gptj", "eager", GPTJ)):
+        hf_model, ids, span, plain, _ = both_ways(kind, attention, **options)
         with holdfast.steering(hf_model, span, [SPLIT]):
-            ready.set()
-            await leave.wait()
-            inside = [await asyncio.create_task(forward())]
-            return [logits(hf_model, ids), *inside, await asyncio.to_thread(logits, hf_model, ids)]
+            logits(hf_model, ids)
+            process = multiprocessing.get_context("spawn").Process(target=print, args=(hf_model,))
+            copies = (copy.deepcopy, hf_model), (copy.deepcopy, hf_model.base_model)
+            for call, *arguments in ((process.start,), *copies):
+                with pytest.raises(UsageError, match="copied or pickled"):
+                    call(*arguments)
+        double = copy.deepcopy(hf_model)
+        assert torch.equal(logits(double, ids), plain)
+        assert double.config._attn_implementation == attention
 
-    async def serve():
-        ready, leave = asyncio.Event(), asyncio.Event()
-        job = asyncio.create_task(block(ready, leave))
-        await ready.wait()
-        with pytest.raises(UsageError, match=r"thread or task.*steered\.bind"):
-            await forward()
-        with pytest.raises(UsageError, match="already open"):
-            await block(ready, leave)
-        with holdfast.unsteered(hf_model):
-            assert torch.equal(await asyncio.create_task(forward()), plain)
-        leave.set()
-        return await job
 
-    assert all(torch.equal(output, steered) for output in asyncio.run(serve()))
-    assert torch.equal(logits(hf_model, ids), plain)
+# Leaving a block
 
 
 def test_an_interrupted_pass_leaves_nothing_behind():

@@ -1,7 +1,5 @@
 """The overhead of a decode step: it waits for no device and copies no keys."""
 
-import itertools
-import random
 import sys
 from pathlib import Path
 
@@ -17,17 +15,25 @@ from transformers import DynamicCache, StaticCache
 import holdfast
 from holdfast import Pasta
 from holdfast.attention import BatchSteering, holdfast_attention, steer_pass
-from holdfast.attention.key_groups import Extent
 from holdfast.methods import compile_methods
 
-PACKAGE = str(Path(holdfast.__file__).parent)
+# Waiting
+
 # Operations and tensor methods that make the host wait for a GPU. A tensor made from a list
 # ("lift_fresh") is copied to the device from memory that is not pinned, which waits too.
-WAITING = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "lift_fresh")
-READING = {"tolist", "cpu", "numpy", "item", "__bool__", "__int__", "__float__", "__index__"}
+WAIT_AS_OPERATIONS = (
+    "_local_scalar_dense",
+    "nonzero",
+    "is_nonzero",
+    "equal",
+    "masked_select",
+    "lift_fresh",
+)
+
+PACKAGE = str(Path(holdfast.__file__).parent)
 
 
-def of_the_package() -> str | None:
+def line_of_the_package() -> str | None:
     """The line of this package's own code that called; None if a library that it uses called."""
     frame = sys._getframe(2)
     while frame is not None and ("/torch/" in frame.f_code.co_filename or __file__ in str(frame)):
@@ -37,7 +43,9 @@ def of_the_package() -> str | None:
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
-class Operations(TorchDispatchMode):
+class WaitingOperations(TorchDispatchMode):
+    """Notes the operations that wait for the device."""
+
     def __init__(self, waits):
         super().__init__()
         self.waits = waits
@@ -46,26 +54,40 @@ class Operations(TorchDispatchMode):
         name = function.__name__.split(".")[0]
         indexes = args[1] if name in ("index", "index_put", "index_put_") else ()
         by_a_mask = any(index is not None and index.dtype == torch.bool for index in indexes)
-        if name in WAITING or by_a_mask:
-            self.waits.append((name, of_the_package()))
+        if name in WAIT_AS_OPERATIONS or by_a_mask:
+            self.waits.append((name, line_of_the_package()))
         return function(*args, **(kwargs or {}))
 
 
-class Readings(TorchFunctionMode):
+WAIT_AS_METHODS = {
+    "tolist",
+    "cpu",
+    "numpy",
+    "item",
+    "__bool__",
+    "__int__",
+    "__float__",
+    "__index__",
+}
+
+
+class WaitingMethods(TorchFunctionMode):
+    """Notes the tensor methods that wait for the device."""
+
     def __init__(self, waits):
         super().__init__()
         self.waits = waits
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        if getattr(function, "__name__", "") in READING:
-            self.waits.append((function.__name__, of_the_package()))
+        if getattr(function, "__name__", "") in WAIT_AS_METHODS:
+            self.waits.append((function.__name__, line_of_the_package()))
         return function(*args, **(kwargs or {}))
 
 
 def waits_of(run):
     """The lines of this package's own code that would have waited for a device."""
     waits = []
-    with Operations(waits), Readings(waits):
+    with WaitingOperations(waits), WaitingMethods(waits):
         run()
     return [wait for wait in waits if wait[1] is not None]
 
@@ -119,6 +141,9 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
             assert torch.equal(run(), run(steering=fresh))
 
 
+# Copies
+
+
 def place_of(tensor):
     return tensor.untyped_storage().data_ptr()
 
@@ -165,44 +190,3 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
     assert 8 * queries * keys <= key.numel()  # nor masks of all heads
     assert storages.largest <= key.numel()
-
-
-def test_group_ranges_match_a_check_of_every_key():
-    rng = random.Random(0)
-    for _ in range(3000):
-        rows, width = rng.randint(1, 3), rng.randint(1, 6)
-        prompt = [rng.randint(max(1, width - 2), width) for _ in range(rows)]
-        alike = rng.random() < 0.5
-        edges = sorted(rng.sample(range(width + 1), 2))
-        span = [
-            [
-                (edges[0] <= at < edges[1] if alike else rng.random() < 0.5) and at < prompt[row]
-                for at in range(width)
-            ]
-            for row in range(rows)
-        ]
-        includes = [rng.random() < 0.5 for _ in range(rows)]
-        first = rng.randint(0, width - 1)
-        last = rng.randint(max(first, width - 1) + 1, width + 3)
-        groups = Extent.of(torch.tensor(span), prompt, includes).groups(first, last)
-        members = [
-            [
-                (at < width and span[row][at]) or (includes[row] and at >= prompt[row])
-                for at in range(first, last)
-            ]
-            for row in range(rows)
-        ]
-        check(groups.span, members)
-        check(groups.rest, [[not line for line in row] for row in members])
-        columns = range(first, last)
-        check(groups.prompt_span, [[at < width and line[at] for at in columns] for line in span])
-        if groups.never_empty:
-            assert all(any(row) and not all(row) for row in members)
-
-
-def check(group, members):
-    """All members are inside the range; a pure range contains nothing else."""
-    inside = range(0) if group is None else range(group.start, group.stop)
-    for row, at in itertools.product(range(len(members)), range(len(members[0]))):
-        assert not members[row][at] or at in inside
-        assert group is None or not group.pure or at not in inside or members[row][at]

@@ -37,14 +37,6 @@ SYSTEM = "always talk about cheese"
 SHORT = Sampling(temperature=0.7, max_new_tokens=8)
 
 
-@pytest.fixture(autouse=True)
-def heeds_interrupts():
-    """Makes Ctrl-C work even if the tests run in the background, where it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture
 def say(folder, monkeypatch, capsys):
     """say(line, ..., options=[...]) -> (exit code, output, error output)."""
@@ -76,6 +68,17 @@ def expected(messages, method="none", round=1, attempt=0):
     """The reply that the model itself gives."""
     seeds = seed_of("chat", 0, round, attempt), seed_of("chat methods", 0)
     return model().generate_batch([Request(messages, method, SHORT, *seeds)])[0].text
+
+
+@pytest.fixture(autouse=True)
+def heeds_interrupts():
+    """Makes Ctrl-C work even if the tests run in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+# Replies
 
 
 def test_lines_are_answered_as_the_model_answers_the_dialog(say):
@@ -129,6 +132,19 @@ def test_a_retry_replaces_the_reply(say, exchanges):
     assert exchanges[2][0].request.messages == later
 
 
+def test_the_mass_is_drawn_by_round(say, exchanges):
+    _, out, _ = say("the old town", "/method boost:factor=8", "and the river", "/mass")
+    masses = [reply.token_masses for _, reply in exchanges]
+    means = [sum(round_masses) / len(round_masses) for round_masses in masses]
+    rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+)$", out, re.MULTILINE)
+    means = [f"{mean:.3f}" for mean in means]
+    assert [row[:3] for row in rows] == [("1", "none", means[0]), ("2", "boost:factor=8", means[1])]
+    assert len(rows[0][3]) < len(rows[1][3]) == 40
+
+
+# The dialog
+
+
 def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, exchanges):
     lines = ("the old town", "/emphasis old town", "/emphasis river", "and the river")
     _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
@@ -161,20 +177,25 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
-def test_the_mass_is_drawn_by_round(say, exchanges):
-    _, out, _ = say("the old town", "/method boost:factor=8", "and the river", "/mass")
-    masses = [reply.token_masses for _, reply in exchanges]
-    means = [sum(round_masses) / len(round_masses) for round_masses in masses]
-    rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+)$", out, re.MULTILINE)
-    means = [f"{mean:.3f}" for mean in means]
-    assert [row[:3] for row in rows] == [("1", "none", means[0]), ("2", "boost:factor=8", means[1])]
-    assert len(rows[0][3]) < len(rows[1][3]) == 40
+# Help and refusals
 
 
 def test_help_lists_every_command(say):
     _, out, _ = say("/help")
     for name, (takes, line) in COMMANDS.items():
         assert f"/{name} {takes}" in out and line in out
+
+
+def test_every_completed_method_can_be_parsed():
+    words, of_files = completions(), 0
+    assert {"/method", "boost:factor=4", "none"} <= set(words)
+    for spec in words:
+        try:
+            assert spec.startswith("/") or parse(spec) is not None
+        except UsageError as error:  # a fitted method names a file that does not exist
+            assert "The fitted file" in str(error)
+            of_files += 1
+    assert len(words) - len(COMMANDS) - of_files > 8
 
 
 @pytest.mark.parametrize(
@@ -216,8 +237,33 @@ def test_without_its_packages_it_says_how_to_install_them(say, monkeypatch):
     assert (code, err) == (2, message)
 
 
-def test_control_characters_do_not_reach_a_terminal():
-    assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc? "
+# An endpoint
+
+
+def test_an_endpoint_that_steers_is_steered_and_reports_the_mass(say):
+    with Server(as_steered, steering()) as server:
+        lines = ("hello", "/method boost:factor=2", "and you", "/mass")
+        code, out, _ = say(*lines, "/compare none spotlight:target=0.2", "why", to=server.url)
+    bodies = [body for body in server.bodies if body]
+    assert code == 0 and out.startswith("Oui, bien.\nOui, bien.\n")
+    specs = ["none", "boost:factor=2", "none", "spotlight:target=0.2"]
+    assert [body["steering"] for body in bodies] == specs and "0.500" in out
+
+
+def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot_do(say):
+    def answer(body, number):
+        return as_steered(None, number) if body is None else completion("Arr, \x1b[2J mate.")
+
+    with Server(answer) as server:
+        assert say("hello", "you", to=server.url)[:2] == (0, "Arr,  [2J mate.\n" * 2)
+        messages = list(chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you"))
+        assert server.bodies[-1]["messages"] == messages
+        for line in ("/mass", "/method boost:factor=2"):
+            code, _, err = say(line, to=server.url)
+            assert code == 1 and "attention" in err
+
+
+# Ctrl-C
 
 
 def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, exchanges):
@@ -246,29 +292,6 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, exchanges):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_endpoint_that_steers_is_steered_and_reports_the_mass(say):
-    with Server(as_steered, steering()) as server:
-        lines = ("hello", "/method boost:factor=2", "and you", "/mass")
-        code, out, _ = say(*lines, "/compare none spotlight:target=0.2", "why", to=server.url)
-    bodies = [body for body in server.bodies if body]
-    assert code == 0 and out.startswith("Oui, bien.\nOui, bien.\n")
-    specs = ["none", "boost:factor=2", "none", "spotlight:target=0.2"]
-    assert [body["steering"] for body in bodies] == specs and "0.500" in out
-
-
-def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot_do(say):
-    def answer(body, number):
-        return as_steered(None, number) if body is None else completion("Arr, \x1b[2J mate.")
-
-    with Server(answer) as server:
-        assert say("hello", "you", to=server.url)[:2] == (0, "Arr,  [2J mate.\n" * 2)
-        messages = list(chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you"))
-        assert server.bodies[-1]["messages"] == messages
-        for line in ("/mass", "/method boost:factor=2"):
-            code, _, err = say(line, to=server.url)
-            assert code == 1 and "attention" in err
-
-
 def test_ctrl_c_hangs_up_on_an_endpoint(say):
     def answer(body, number):
         if body is not None and body["messages"][-1]["content"] == "slow":
@@ -282,19 +305,14 @@ def test_ctrl_c_hangs_up_on_an_endpoint(say):
     assert server.bodies[-1]["messages"] == list(chat(SYSTEM, "quick"))
 
 
-def test_every_completed_method_can_be_parsed():
-    words, of_files = completions(), 0
-    assert {"/method", "boost:factor=4", "none"} <= set(words)
-    for spec in words:
-        try:
-            assert spec.startswith("/") or parse(spec) is not None
-        except UsageError as error:  # a fitted method names a file that does not exist
-            assert "The fitted file" in str(error)
-            of_files += 1
-    assert len(words) - len(COMMANDS) - of_files > 8
+# A terminal
 
 
-READY = r"\?25h"  # the cursor is shown after the prompt
+def test_control_characters_do_not_reach_a_terminal():
+    assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc? "
+
+
+CURSOR_SHOWN = r"\?25h"  # the cursor is shown after the prompt
 
 
 class Terminal:
@@ -343,7 +361,7 @@ def test_a_terminal_shows_completes_compares_and_stops(folder):
     long = ("--model", str(folder), "--system", SYSTEM, "--temperature", "0")  # up to 400 tokens
     with Terminal(*long) as terminal:
         terminal.wait_for("/help lists the commands")
-        terminal.wait_for(READY)
+        terminal.wait_for(CURSOR_SHOWN)
         terminal.type("/meth\t")
         terminal.wait_for("od")  # only new characters may be drawn
         terminal.type(" bo\t")
@@ -359,15 +377,15 @@ def test_a_terminal_shows_completes_compares_and_stops(folder):
         terminal.wait_for(r"did you mean '/method'")
         terminal.type("/method none\r")
         terminal.wait_for("method: none")
-        terminal.wait_for(READY)
+        terminal.wait_for(CURSOR_SHOWN)
         terminal.type("the old town\r")
         terminal.wait_for("talk")
         terminal.type("\x03")
         terminal.wait_for(r"\(stopped\)")
-        terminal.wait_for(READY)
+        terminal.wait_for(CURSOR_SHOWN)
         terminal.type("half a line\x03")
         terminal.type("/help\r")
         terminal.wait_for("like Ctrl-D")
-        terminal.wait_for(READY)
+        terminal.wait_for(CURSOR_SHOWN)
         terminal.type("\x04")
         assert terminal.process.wait(30) == 0

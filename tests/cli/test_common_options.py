@@ -11,16 +11,16 @@ from holdfast.cli.shared.command import Arg, file_to_write
 from holdfast.cli.shared.command_parser import JSON
 from holdfast.proxy.chat_log import ChatLog
 
-RECORDED = ROOT / "tests" / "data/recorded/schema-3"
+# The same in every command
 
 SHARED = (
     *("model", "suite", "method", "rounds", "conversations", "temperature", "max_new_tokens"),
     *("seed", "out", "report"),
 )
-ITS_FILE = "writes a file and no run"
+WRITES_A_FILE = "writes a file and no run"
 IN_PROCESS = "runs the model in this process, so that no endpoint or engine will do"
-# by option and command, why it is another option there than in most commands
-OTHERWISE = {
+# {(option, command): why the option differs there from that of most commands}
+EXCEPTIONS = {
     ("model", "fit"): IN_PROCESS,
     ("model", "serve"): IN_PROCESS,
     ("model", "logs"): "asks a model only if one is given",
@@ -46,10 +46,10 @@ OTHERWISE = {
     ("seed", "logs"): "draws only which turns a person labels",
     ("out", "logs"): "has neither a model nor a seed to name its folder by",
     ("out", "try"): "is named by the prompt, too",
-    ("out", "suite"): ITS_FILE,
-    ("out", "fit"): ITS_FILE,
-    ("out", "report"): ITS_FILE,
-    ("out", "compare"): ITS_FILE,
+    ("out", "suite"): WRITES_A_FILE,
+    ("out", "fit"): WRITES_A_FILE,
+    ("out", "report"): WRITES_A_FILE,
+    ("out", "compare"): WRITES_A_FILE,
     ("out", "join"): "must be given: it is the folder of the whole run",
     ("out", "map"): "writes figures of runs that are there",
 }
@@ -70,15 +70,15 @@ def with_option(name):
 
 @pytest.mark.parametrize("name", SHARED)
 def test_an_option_is_the_same_in_every_command(name):
-    usual = [command for command in with_option(name) if (name, command) not in OTHERWISE]
+    usual = [command for command in with_option(name) if (name, command) not in EXCEPTIONS]
     assert len(usual) > 1
     assert len({str(description_of(name, command)) for command in usual}) == 1, usual
     assert description_of(name, usual[0])[2], "it has a help text"
 
 
-@pytest.mark.parametrize(("name", "command"), OTHERWISE)
+@pytest.mark.parametrize(("name", "command"), EXCEPTIONS)
 def test_an_option_listed_as_different_is_different(name, command):
-    usual = [c for c in with_option(name) if (name, c) not in OTHERWISE]
+    usual = [c for c in with_option(name) if (name, c) not in EXCEPTIONS]
     assert description_of(name, command) != description_of(name, usual[0])
     assert description_of(name, command)[2], "it has a help text"
 
@@ -97,44 +97,7 @@ def test_every_command_but_the_harness_takes_json():
     assert len({text for (text,) in texts.values()}) == 1
 
 
-# options that name a file to read; every other option of a file names one to write
-READ = {
-    *("prompt", "messages", "files", "data", "dialogs", "turns", "loaded", "fitted"),
-    *("suite", "user_turns", "chat_template", "capability"),
-}
-IN_SETTINGS = "settings"  # of `remind`, which writes it only on request
-
-
-def test_every_option_that_writes_a_file_says_which_folders_it_creates():
-    written = {
-        (name, action.dest): action.type
-        for name, command in command_parsers().items()
-        for action in command._actions
-        if "FILE" in str(action.metavar) and action.dest not in (*READ, IN_SETTINGS)
-    }
-    assert {kind for kind in written.values()} == {file_to_write}, written
-    assert len(written) > 15 and ("export", "csv") in written and ("proxy", "log") in written
-
-
-def test_a_folder_that_is_created_for_a_file_is_named(tmp_path, capsys):
-    words = ["export", str(RECORDED / "drift"), "--csv", str(tmp_path / "new/deep/run.csv")]
-    assert main(words) == 0
-    assert f"created the folder {tmp_path / 'new/deep'} for run.csv." in capsys.readouterr().err
-    assert (tmp_path / "new/deep/run.csv").is_file()
-    assert main(words) == 0
-    assert not capsys.readouterr().err
-
-
-def test_a_folder_that_is_not_created_in_the_end_is_not_named(tmp_path, capsys):
-    file = tmp_path / "new" / "run.csv"
-    assert main(["export", str(tmp_path / "no-run"), "--csv", str(file)]) == 2
-    assert "created the folder" not in capsys.readouterr().err
-    assert not file.parent.exists()
-
-
-def test_a_log_of_the_proxy_gets_its_folder(tmp_path):
-    ChatLog(tmp_path / "new" / "chats.jsonl")
-    assert (tmp_path / "new" / "chats.jsonl").is_file()
+# The default of --temperature
 
 
 @pytest.mark.parametrize(
@@ -156,3 +119,48 @@ def test_models_that_people_use_are_sampled_at_a_temperature_of_their_own(
     sampling = arguments.sampling_for(arguments.model)
     assert (sampling.temperature, sampling.max_new_tokens) == (temperature, tokens)
     assert getattr(arguments, "conversations", None) in (None, 40)
+
+
+# Folders of files to write
+
+# options that name a file to read; every other option of a file names one to write
+FILES_TO_READ = {
+    *("prompt", "messages", "files", "data", "dialogs", "turns", "loaded", "fitted"),
+    *("suite", "user_turns", "chat_template", "capability"),
+}
+SETTINGS_OF_REMIND = "settings"  # of `remind`, which writes it only on request
+
+
+def test_every_option_that_writes_a_file_says_which_folders_it_creates():
+    written = {
+        (name, action.dest): action.type
+        for name, command in command_parsers().items()
+        for action in command._actions
+        if "FILE" in str(action.metavar) and action.dest not in (*FILES_TO_READ, SETTINGS_OF_REMIND)
+    }
+    assert {kind for kind in written.values()} == {file_to_write}, written
+    assert len(written) > 15 and ("export", "csv") in written and ("proxy", "log") in written
+
+
+RECORDED = ROOT / "tests" / "data/recorded/schema-3"
+
+
+def test_a_folder_that_is_created_for_a_file_is_named(tmp_path, capsys):
+    words = ["export", str(RECORDED / "drift"), "--csv", str(tmp_path / "new/deep/run.csv")]
+    assert main(words) == 0
+    assert f"created the folder {tmp_path / 'new/deep'} for run.csv." in capsys.readouterr().err
+    assert (tmp_path / "new/deep/run.csv").is_file()
+    assert main(words) == 0
+    assert not capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_created_in_the_end_is_not_named(tmp_path, capsys):
+    file = tmp_path / "new" / "run.csv"
+    assert main(["export", str(tmp_path / "no-run"), "--csv", str(file)]) == 2
+    assert "created the folder" not in capsys.readouterr().err
+    assert not file.parent.exists()
+
+
+def test_a_log_of_the_proxy_gets_its_folder(tmp_path):
+    ChatLog(tmp_path / "new" / "chats.jsonl")
+    assert (tmp_path / "new" / "chats.jsonl").is_file()

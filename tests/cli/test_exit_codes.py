@@ -15,22 +15,15 @@ from chat_server import completion
 from paths import ROOT
 
 from holdfast.cli import main
-from holdfast.cli.serve.serve import check_origin
 from holdfast.cli.shared import exit_codes
-from holdfast.errors import UsageError
 
 RECORDED = ROOT / "tests/data/recorded/schema-3"
-NO_MODEL = ("./no-such-folder", "no-such-owner/no-such-model")
-USE_A_MODEL = (
-    "drift --suite starter",
-    "check starter",
-    "check starter --smoke",
-    "calibrate --suite starter",
-    "precedent",
-    "generate --user hello",
-    "try",
-)
-READ_A_RUN = ("report", "map", "compare {drift}", "check starter --against")
+
+
+def usage_error(words: list[str], capsys) -> str:
+    """The one line that a command says when it exits with 2."""
+    assert main(words) == 2, words
+    return capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.fixture(autouse=True)
@@ -38,12 +31,6 @@ def offline(monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     monkeypatch.chdir(tmp_path)
-
-
-def usage_error(words: list[str], capsys) -> str:
-    """The one line that a command says when it exits with 2."""
-    assert main(words) == 2, words
-    return capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("page", ["runs", "checking"])
@@ -55,20 +42,26 @@ def test_the_documentation_has_every_exit_code(page):
     assert documented == sorted(v for v in vars(exit_codes).values() if isinstance(v, int))
 
 
+# 2: models that are not there
+
+NO_MODEL = ("./no-such-folder", "no-such-owner/no-such-model")
+USE_A_MODEL = (
+    "drift --suite starter",
+    "check starter",
+    "check starter --smoke",
+    "calibrate --suite starter",
+    "precedent",
+    "generate --user hello",
+    "try",
+)
+
+
 @pytest.mark.parametrize("model", NO_MODEL)
 @pytest.mark.parametrize("command", USE_A_MODEL)
 def test_a_missing_model_exits_with_2(command, model, capsys):
     assert repr(model) in usage_error([*command.split(), "--model", model], capsys)
 
 
-# commands in one process, each with a model that is not there; the last line lists slow imports
-REFUSE_WITHOUT_TORCH = """
-import sys
-from holdfast.cli import main
-for line in sys.stdin.read().splitlines():
-    print(main(line.split()), line)
-print([name for name in ("torch", "transformers") if name in sys.modules])
-"""
 TAKE_A_MODEL = (
     *USE_A_MODEL,
     "chat",
@@ -85,6 +78,28 @@ TAKE_A_MODEL = (
     "trace",
     "trace --compare {model} --model",
 )
+
+# commands in one process, each with a model that is not there; the last line lists slow imports
+REFUSE_WITHOUT_TORCH = """
+import sys
+from holdfast.cli import main
+for line in sys.stdin.read().splitlines():
+    print(main(line.split()), line)
+print([name for name in ("torch", "transformers") if name in sys.modules])
+"""
+
+
+def assert_refused_without_torch(lines: list[str]) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", REFUSE_WITHOUT_TORCH],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    *codes, imported = process.stdout.splitlines()
+    assert codes == [f"2 {line}" for line in lines], process.stderr
+    assert imported == "[]"
 
 
 @pytest.mark.parametrize("model", ["nowhere", "./nowhere", "nowhere.gguf", "gpt-4o"])
@@ -114,22 +129,14 @@ def test_what_fit_refuses_is_refused_before_torch_is_imported():
     )
 
 
-def assert_refused_without_torch(lines: list[str]) -> None:
-    process = subprocess.run(
-        [sys.executable, "-c", REFUSE_WITHOUT_TORCH],
-        input="\n".join(lines),
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-    *codes, imported = process.stdout.splitlines()
-    assert codes == [f"2 {line}" for line in lines], process.stderr
-    assert imported == "[]"
-
-
 def test_a_folder_without_a_model_exits_with_2(tmp_path, capsys):
     message = usage_error(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
     assert "config.json" in message
+
+
+# 2: runs, suites and options
+
+READ_A_RUN = ("report", "map", "compare {drift}", "check starter --against")
 
 
 @pytest.mark.parametrize("run", ["nowhere", str(RECORDED / "tasks")])
@@ -137,13 +144,6 @@ def test_a_folder_without_a_model_exits_with_2(tmp_path, capsys):
 def test_a_missing_run_or_one_of_another_command_exits_with_2(command, run, capsys):
     words = command.format(drift=RECORDED / "drift").split()
     assert run in usage_error([*words, run], capsys)
-
-
-def test_a_damaged_run_exits_with_1(tmp_path, capsys):
-    folder = Path(shutil.copytree(RECORDED / "drift", tmp_path / "run"))
-    (folder / "manifest.json").write_text("{")
-    assert main(["report", str(folder)]) == 1
-    assert "manifest.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["drift --suite", "check", "calibrate --suite", "suite test"])
@@ -168,6 +168,25 @@ def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
 def test_a_wrong_option_suggests_that_of_the_same_command(words, suggestion, capsys):
     assert usage_error(words.split(), capsys).endswith(f"did you mean {suggestion}?")
 
+
+# 1: damaged runs and withheld replies
+
+
+def test_a_damaged_run_exits_with_1(tmp_path, capsys):
+    folder = Path(shutil.copytree(RECORDED / "drift", tmp_path / "run"))
+    (folder / "manifest.json").write_text("{")
+    assert main(["report", str(folder)]) == 1
+    assert "manifest.json" in capsys.readouterr().err
+
+
+def test_a_reply_that_is_withheld_is_no_outage(serve, capsys):
+    _, server = serve(lambda body, number: completion(None, "content_filter"))
+    words = ["generate", "--model", server.url, "--endpoint-model", "tiny"]
+    assert main([*words, "--user", "hello"]) == 1
+    assert "content filter" in capsys.readouterr().err
+
+
+# 5: servers
 
 ASK_A_SERVER = (
     *("drift --suite starter", "check starter", "check starter --smoke", "try"),
@@ -225,23 +244,3 @@ def test_a_wrong_address_is_refused_before_rules_are_shown(tmp_path, capsys):
 def test_a_server_that_is_not_available_is_5_for_the_proxy():
     words = "proxy --suite luna --port 0 --upstream http://127.0.0.1:9/v1"
     assert main(words.split()) == 5
-
-
-def test_a_reply_that_is_withheld_is_no_outage(serve, capsys):
-    _, server = serve(lambda body, number: completion(None, "content_filter"))
-    words = ["generate", "--model", server.url, "--endpoint-model", "tiny"]
-    assert main([*words, "--user", "hello"]) == 1
-    assert "content filter" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "origin", ["*", "null", "https://example.org", "http://localhost:3000", "tauri://localhost"]
-)
-def test_valid_origins_may_be_allowed(origin):
-    check_origin(origin)
-
-
-@pytest.mark.parametrize("origin", ["example.org", "https://example.org/", "https://a.org/page"])
-def test_invalid_origins_are_refused(origin):
-    with pytest.raises(UsageError, match="--allow-origin"):
-        check_origin(origin)

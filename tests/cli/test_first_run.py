@@ -1,8 +1,7 @@
-"""`holdfast try`: the rules of a prompt, the time, the folder that resumes, and what it prints."""
+"""`holdfast try`: the suite of a prompt, the run, and what is printed about it."""
 
 import asyncio
 import json
-import selectors
 import shlex
 import time
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from command_lines import changed
+from pilots import pilot_of
 from refusals import refusal_in
 from scripted_model import ScriptedModel
 
@@ -18,22 +18,14 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.cli import main
 from holdfast.cli.main_parser import read_command
 from holdfast.cli.measure import first_run, timed_run
-from holdfast.cli.measure.pilot import (
-    MIN_CONVERSATIONS,
-    SUFFICIENT_CONVERSATIONS,
-    Pilot,
-    RunPlan,
-    time_replies,
-)
+from holdfast.cli.measure.pilot import Pilot
 from holdfast.cli.measure.prompt_suite import draft_rules, write_suite
-from holdfast.cli.measure.time_box import ConversationGroup, Deadlines, TimeBox
+from holdfast.cli.measure.time_box import Deadlines, TimeBox
 from holdfast.cli.shared import browser
-from holdfast.cli.shared.progress_bar import Bar
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import Settings, load_suite
-from holdfast.errors import ModelError, RequestFailed
 from holdfast.models.requests import Reply, TokenUsage
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
@@ -49,226 +41,82 @@ PROMPT = """You are the assistant of Nordwind.
 """
 
 
-class Clock:
-    """A clock that stands still until it is set."""
+class FirstGroup(TimeBox):
+    """A time box that is over after its first group."""
 
-    now = 0.0
-
-    def __call__(self):
-        return self.now
+    def groups(self, missing):
+        yield missing[: self.first]
 
 
-def groups_of(box, clock, missing, seconds_each):
-    sizes = []
-    for group in box.groups(missing):
-        sizes.append(len(group))
-        clock.now += seconds_each * len(group)
-    return sizes
+@pytest.fixture
+def bot(tmp_path, monkeypatch, folder):
+    """A working folder with a prompt, and the words that try it on a tiny model."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(first_run, "MAX_CONVERSATIONS", 3)
+    monkeypatch.setattr(first_run, "has_display", lambda: False)
+    (tmp_path / "bot.txt").write_text(PROMPT)
+    slow = pilot_of(488)  # the shortest conversations, one at first
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
+    monkeypatch.setattr(timed_run, "TimeBox", FirstGroup)
+    options = "--prompt bot.txt --max-new-tokens 8 --minutes 1 --out runs/mine"
+    return ["try", "--model", str(folder), *options.split()]
 
 
-def test_groups_fill_the_time_and_stop_with_it():
-    clock = Clock()
-    box = TimeBox(100, 4, clock=clock)
-    assert groups_of(box, clock, range(40), seconds_each=10) == [4, 6]
-    assert clock.now == 100
-
-
-def pilot_of(seconds, cut=0.0, per_round=2.0):
-    """A pilot of four replies of at most 64 tokens, which took so long together."""
-    return Pilot(4, start=0, per_token=seconds / 64, limit=64, cut=cut, per_round=per_round)
-
-
-def test_a_clock_that_measured_no_time_plans_all_conversations():
-    assert pilot_of(0.0).first_group(RunPlan(4, 400, 2), 120, 40) == 40
-
-
-def test_a_bot_of_more_rules_gets_fewer_conversations():
-    one_rule, five_rules = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
-    assert five_rules.seconds_of(8, 400) == pytest.approx(3 * one_rule.seconds_of(8, 400))
-    plan = RunPlan(8, 400, 8)
-    assert five_rules.first_group(plan, 120, 40) < one_rule.first_group(plan, 120, 40)
-
-
-def test_groups_end_with_the_conversations():
-    clock = Clock()
-    box = TimeBox(100, 4, clock=clock)
-    assert groups_of(box, clock, range(7), seconds_each=1) == [4, 3]
-
-
-def test_a_smaller_group_is_not_expected_to_take_proportionally_less():
-    clock = Clock()
-    box = TimeBox(100, 2, clock=clock)
-    assert groups_of(box, clock, range(40), seconds_each=30) == [2]  # 40 seconds are left, after 60
-
-
-def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
-    clock = Clock()
-    assert groups_of(TimeBox(10, 2, clock=clock), clock, range(40), seconds_each=60) == [2]
-
-
-def test_no_group_follows_a_first_one_that_took_the_time_but_not_as_long_as_expected():
-    clock = Clock()
-    box = TimeBox(100, 1, expected=5000, clock=clock)
-    assert groups_of(box, clock, range(40), seconds_each=500) == [1]
-
-
-DEADLINES = Deadlines(100, 150, 200)
-
-
-def group_after(seconds_per_round, *, rounds=4, count=8):
-    """A group that should end after 100 seconds, once it has had one reply per round and
-    conversation; each round takes so long, and of two, the second half as many conversations.
-    """
-    clock = Clock()
-    with Bar(count * rounds) as bar:
-        numbers = range(10, 10 + count)
-        group = ConversationGroup(numbers, rounds, bar, DEADLINES, clock=clock)
-        for seconds in seconds_per_round:
-            clock.now += seconds
-            for _ in range(group.size):
-                group(1)
-    return group, bar
-
-
-def stops(group):
-    return [number for number in group.numbers if group.should_stop(number)]
-
-
-def test_a_group_in_time_stops_no_conversation():
-    group, bar = group_after([20, 20, 25, 25])
-    assert stops(group) == [] and bar.done == bar.total == 32
-
-
-def test_a_late_group_gets_smaller_after_a_round_and_again_if_that_is_not_enough():
-    group, bar = group_after([40])  # about 40 per round and more, with 60 seconds left
-    assert 2 <= group.size <= 4
-    assert stops(group) == list(range(10 + group.size, 18))
-    assert bar.total == 8 + 3 * group.size
-    later, _ = group_after([40, 40])
-    assert 1 <= later.size < group.size
-
-
-def test_the_last_conversation_goes_on_until_well_after_the_time():
-    group, _ = group_after([90])
-    assert stops(group) == list(range(11, 18))
-    group.clock.now = 149
-    assert stops(group) == list(range(11, 18))
-    group.clock.now = 151
-    assert stops(group) == list(range(10, 18))
-
-
-def test_after_the_time_conversations_go_on_only_until_the_first_has_ended(capsys):
-    clock = Clock()
-    ended = []
-    with Bar(32) as bar:
-        group = ConversationGroup(
-            range(8), 4, bar, Deadlines(100, 115, 165), lambda: bool(ended), clock
-        )
-        group.size = 1
-        clock.now = 116
-        assert stops(group) == list(range(1, 8))
-        assert "no conversation has ended" in capsys.readouterr().err
-        ended.append(0)
-        assert stops(group) == list(range(8))
-        ended.clear()
-        clock.now = 166
-        assert stops(group) == list(range(8))
-
-
-@pytest.mark.parametrize("spent", [0, 10, 40, 69])
-def test_loading_conversations_and_results_fit_into_the_time(spent, capsys):
-    seconds = first_run._seconds_to_converse(120, spent)
-    box = TimeBox(seconds, 1, clock=Clock())
-    give_up = box.deadlines.give_up
-    assert give_up > 40 and spent + give_up <= 120 - 10 + 1e-6
-    assert not capsys.readouterr().err
-
-
-def test_a_load_that_takes_most_of_the_time_is_reported(capsys):
-    seconds = first_run._seconds_to_converse(120, 100)
-    assert TimeBox(seconds, 1, clock=Clock()).deadlines.give_up == pytest.approx(40)
-    assert "took 2 minutes; the conversations get 40 seconds" in capsys.readouterr().err
-
-
-def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
-    clock = Clock()
-    with Bar(32) as bar:
-        group = ConversationGroup(range(8), 4, bar, DEADLINES, clock=clock)
-        sizes = []
-        for clock.now in (47, 48, 90, 97):  # the first round should take 19 seconds
-            group.should_stop(0)
-            sizes.append(group.size)
-    assert sizes == [8, 4, 4, 2]
-
-
-def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
-    clock = Clock()
-    with Bar(32) as bar:
-        group = ConversationGroup(range(8), 4, bar, DEADLINES, clock=clock)
-        clock.now = 20
-        for _ in range(7):
-            group(1)
-    assert group.size == 8
-
-
-def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
-    fast, slow = pilot_of(0.1), pilot_of(400)
-    assert fast.plan(120, 400) == RunPlan(8, 400, 8)
-    assert slow.plan(120, 400) == RunPlan(2, 60, 1)
-    assert fast.first_group(fast.plan(120, 400), 120, left=40) == 40
-    assert slow.first_group(slow.plan(120, 400), 120, left=40) == 1
-    # four of 4 rounds take 118 seconds, or 142
-    assert pilot_of(6.4).plan(120, 400) == RunPlan(4, 200, 4)
-    assert pilot_of(7.7).plan(120, 400) == RunPlan(4, 200, MIN_CONVERSATIONS)
-    # a conversation that repeats itself writes to the limit, so half of it is expected of all
-    assert pilot_of(6.4).tokens_of(400) == 200 and pilot_of(6.4).tokens_of(100) == 64
-
-
-def test_a_short_time_is_answered_with_a_longer_one_also_if_loading_used_it_up(capsys):
-    plan = RunPlan(4, 200, 4)
-    timed_run.note_plan(plan, pilot_of(6.4), 4, 118, minutes=2)
-    assert (
-        "only replies of at most 200 tokens; for replies of up to 400 tokens, give --minutes 10 "
-        in capsys.readouterr().err
-    )
-    timed_run.note_plan(plan, pilot_of(0.1), 4, 10, minutes=2)  # fast, but loaded late
-    assert "give --minutes 3 " in capsys.readouterr().err
-    timed_run.note_plan(RunPlan(2, 60, 1), pilot_of(400), 1, 118, minutes=2)
-    assert (
-        "only 2 rounds and replies of at most 60 tokens; for 4 rounds and replies of up to 400"
-        in capsys.readouterr().err
-    )
-
-
-def test_replies_that_are_cut_become_shorter_before_conversations_do():
-    pilot = pilot_of(10, cut=1.0)
-    assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)
-    assert pilot.plan(120, 400) == RunPlan(4, 200, MIN_CONVERSATIONS)
-    assert pilot.plan(120, 400, may_shorten=False) == RunPlan(2, 400, MIN_CONVERSATIONS)
-    assert pilot_of(2, cut=1.0).plan(120, 400) == RunPlan(4, 200, SUFFICIENT_CONVERSATIONS)
-
-
-@pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])
-@pytest.mark.parametrize("cut", [0.0, 0.5, 1.0])
-def test_a_plan_fits_the_time_unless_it_is_the_smallest(seconds, cut):
-    pilot = pilot_of(seconds, cut)
-    plan = pilot.plan(120, 400)
-    expected = plan.conversations * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    assert expected <= 120 or plan == RunPlan(2, 60, 1)
-
-
-class Timed(ScriptedModel):
-    """A model that takes a while to load, to begin a reply, and for each token."""
-
-    def __init__(self, loading, start, per_token):
-        self.loading, self.start, self.per_token, self.begun = loading, start, per_token, 0
+class Stuck(ScriptedModel):
+    """A model that has become so slow that it ends no reply."""
 
     async def generate(self, request):
-        self.begun += 1
-        tokens = request.sampling.max_new_tokens
-        loading = self.loading if self.begun == 1 else 0
-        await asyncio.sleep(loading + self.start + self.per_token * tokens)
-        return Reply("Well", (1,) * tokens, "length")
+        await asyncio.sleep(3600)
+
+
+# The suite
+
+
+def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
+    (tmp_path / "bot.txt").write_text(PROMPT)
+    file = probed(draft_lines(tmp_path / "bot.txt"))
+    assert [rule.draft.kind for rule in file.rules] == ["language", "length"]
+    reasons = [line[1] for line in file.lines if isinstance(line, tuple)]
+    assert ONLY_IN_LOGS in reasons and len(reasons) == 3
+    (tmp_path / "suite.yaml").write_text(suite_text([file]))
+    (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
+    assert case.system_prompt == PROMPT.rstrip()
+    assert {rule.probes for rule in case.rules} == {PROBES}
+    assert all(rule.text for rule in case.rules)
+
+
+def test_a_prompt_without_rules_says_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.txt").write_text("You are a friendly assistant.\n")
+    assert main(["try", "--prompt", "bot.txt"]) == 2
+    captured = capsys.readouterr()
+    assert "not an instruction" in captured.out
+    assert "bot.txt" in captured.err and "Always reply in German" in captured.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_prompt_that_has_changed_gets_a_suite_with_the_next_number(tmp_path):
+    prompt, names = tmp_path / "bot.txt", []
+    for text in (PROMPT, PROMPT, PROMPT.replace("60", "40"), PROMPT):
+        prompt.write_text(text)
+        names.append(write_suite(draft_rules(prompt), tmp_path).name)
+    assert names == ["bot", "bot", "bot-2", "bot"]
+
+
+@pytest.mark.slow
+def test_an_edited_suite_is_kept(bot, capsys):
+    assert main(bot[:-2]) == 0
+    (suite,) = Path("runs").glob("try-bot*.yaml")
+    suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
+    assert main(bot[:-2]) == 0
+    assert "used unchanged" in capsys.readouterr().out
+    assert "count: 40" in suite.read_text()
+    folders = sorted(path.name for path in Path("runs").iterdir() if path.is_dir())
+    assert len(folders) == 2 and folders[0].endswith("-bot-0")
+    assert folders[1].endswith("-bot_edited-0")
+
+
+# The table of the first results
 
 
 class Cut(ScriptedModel):
@@ -321,96 +169,7 @@ def test_what_a_cutting_server_means_is_said_once_for_all_methods(tmp_path):
     assert counts.count("It may have cut off") == counts.count("add --canary") == 1
 
 
-@pytest.fixture
-def waits_are_skipped(monkeypatch):
-    """Time passes only while an event loop waits, and at once."""
-    clock, select = Clock(), selectors.DefaultSelector.select
-
-    def skip(selector, timeout=None):
-        events = select(selector, timeout and 0)
-        if not events and timeout:
-            clock.now += timeout
-        return events
-
-    monkeypatch.setattr(selectors.DefaultSelector, "select", skip)
-    monkeypatch.setattr(time, "monotonic", clock)
-
-
-@pytest.mark.parametrize(
-    ("per_token", "limit"),
-    [(0.001, 64), (0.04, 16), (0.2, 4)],
-)
-def test_the_pilot_ends_in_time_and_knows_how_fast_the_model_is(
-    per_token, limit, waits_are_skipped
-):
-    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
-    model, start = Timed(0.3, 0.1, per_token), time.monotonic()
-    pilot = time_replies(model, suite, settings, None, seconds=1.5)
-    assert time.monotonic() - start <= 0.4 + per_token + 1.5 + 0.001
-    assert (pilot.replies, pilot.limit, pilot.cut) == (4, limit, 1.0)
-    assert pilot.start + 64 * pilot.per_token == pytest.approx(0.1 + 64 * per_token, abs=0.01)
-
-
-def test_a_model_that_ends_nothing_in_time_is_timed_by_its_first_token(waits_are_skipped):
-    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
-    pilot = time_replies(Timed(0.2, 0.1, 0.3), suite, settings, None, seconds=0.5)
-    assert pilot.limit == 1 and pilot.per_token == pytest.approx(0.4, abs=0.01)
-
-
-def test_a_refused_request_ends_the_pilot_with_its_own_error():
-    class Refusing(ScriptedModel):
-        async def generate(self, request):
-            raise ModelError("The server refused the key.")
-
-    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
-    with pytest.raises(ModelError, match="refused the key"):
-        time_replies(Refusing(), suite, settings, None, seconds=5)
-
-
-class Filtered(ScriptedModel):
-    """A model behind a content filter, which withholds some of the replies."""
-
-    def __init__(self, withheld):
-        self.withheld = withheld
-        self.replies = 0
-
-    async def generate(self, request):
-        await asyncio.sleep(0)
-        self.replies += 1
-        if self.withheld(self.replies):
-            raise RequestFailed("A content filter withheld the reply.", "filter")
-        return Reply("Well", None, "stop")
-
-
-def test_one_withheld_reply_does_not_end_the_pilot():
-    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
-    model = Filtered(lambda number: number % 4 == 1)
-    assert time_replies(model, suite, settings, None, seconds=5).replies == 3
-    with pytest.raises(RequestFailed, match="withheld the reply"):
-        time_replies(Filtered(lambda number: True), suite, settings, None, seconds=5)
-
-
-def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
-    (tmp_path / "bot.txt").write_text(PROMPT)
-    file = probed(draft_lines(tmp_path / "bot.txt"))
-    assert [rule.draft.kind for rule in file.rules] == ["language", "length"]
-    reasons = [line[1] for line in file.lines if isinstance(line, tuple)]
-    assert ONLY_IN_LOGS in reasons and len(reasons) == 3
-    (tmp_path / "suite.yaml").write_text(suite_text([file]))
-    (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
-    assert case.system_prompt == PROMPT.rstrip()
-    assert {rule.probes for rule in case.rules} == {PROBES}
-    assert all(rule.text for rule in case.rules)
-
-
-def test_a_prompt_without_rules_says_what_to_do(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bot.txt").write_text("You are a friendly assistant.\n")
-    assert main(["try", "--prompt", "bot.txt"]) == 2
-    captured = capsys.readouterr()
-    assert "not an instruction" in captured.out
-    assert "bot.txt" in captured.err and "Always reply in German" in captured.err
-    assert not (tmp_path / "runs").exists()
+# The run, on a model of the tests
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "inf"])
@@ -419,32 +178,78 @@ def test_an_invalid_time_is_refused(minutes, capsys):
     assert f"{float(minutes):g}" in refusal_in(capsys)
 
 
-class FirstGroup(TimeBox):
-    """A time box that is over after its first group."""
+@pytest.mark.slow
+def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
+    assert main(bot) == 0
+    captured = capsys.readouterr()
+    assert "n = 1, too few to tell (that takes 20)" in captured.out
+    assert "Always reply in French." in captured.out and "needs a judge" in captured.out
+    run = read_run("runs/mine")
+    step = next_step(results_of(run))  # the page's too
+    assert captured.out.rstrip().endswith(step) and "--conversations 20" in step
+    settings = run.identity_as(ConversationsIdentity).settings
+    assert len(run.conversations) == 1 and settings.rounds == 2
+    assert settings.sampling.temperature == 0.7 and settings.user_prompt == "scripted"
+    words = shlex.split(run.manifest.argv)
+    assert words[:2] == ["holdfast", "drift"] and read_command(words[1:])
+    # the drift command that it prints has the settings of the run, so that it adds to it
+    assert main(words[1:]) == 0
+    assert len(read_run("runs/mine").conversations) == 3
+    capsys.readouterr()
+    assert main([*bot, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["folder"].endswith("runs/mine") and document["page"].endswith("report.html")
+    assert document["summary"]["results"][0]["conversations"] == 3
 
-    def groups(self, missing):
-        yield missing[: self.first]
 
+class SometimesCut(ScriptedModel):
+    """A model whose replies are cut every second time."""
 
-@pytest.fixture
-def bot(tmp_path, monkeypatch, folder):
-    """A working folder with a prompt, and the words that try it on a tiny model."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(first_run, "MAX_CONVERSATIONS", 3)
-    monkeypatch.setattr(first_run, "has_display", lambda: False)
-    (tmp_path / "bot.txt").write_text(PROMPT)
-    slow = pilot_of(488)  # the shortest conversations, one at first
-    monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
-    monkeypatch.setattr(timed_run, "TimeBox", FirstGroup)
-    options = "--prompt bot.txt --max-new-tokens 8 --minutes 1 --out runs/mine"
-    return ["try", "--model", str(folder), *options.split()]
-
-
-class Stuck(ScriptedModel):
-    """A model that has become so slow that it ends no reply."""
+    replies = 0
 
     async def generate(self, request):
-        await asyncio.sleep(3600)
+        await asyncio.sleep(0)
+        self.replies += 1
+        stop_reason = "length" if self.replies % 2 else "stop"
+        return Reply("Bonjour, voici une longue réponse", None, stop_reason)
+
+
+def test_scores_that_are_left_out_are_counted(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: SometimesCut())
+    assert main(bot) == 0
+    output = capsys.readouterr().out
+    assert "Cut, not judged: " in output
+    assert output.index("Cut, not judged: ") < output.index("\nPage: ")
+
+
+class CallsTools(ScriptedModel):
+    """A model that calls a tool instead of replying."""
+
+    async def generate(self, request):
+        await asyncio.sleep(0)
+        return Reply("", None, "tool_calls")
+
+
+def test_a_model_without_a_reply_to_score_is_explained(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: CallsTools())
+    assert main(bot) == 1
+    captured = capsys.readouterr()
+    assert "Nothing was measured" in captured.out
+    assert "called a tool" in captured.out and "called a tool" in captured.err
+
+
+def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(first_run, "time_replies", interrupt)
+    monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
+    assert main(bot) == 130
+    stderr = capsys.readouterr().err
+    assert "nothing was finished" in stderr and f"`{shlex.join(['holdfast', *bot])}`" in stderr
+
+
+# Models that are too slow
 
 
 def test_a_model_that_ends_no_conversation_is_given_up(bot, capsys, monkeypatch):
@@ -541,105 +346,7 @@ def test_a_model_whose_pace_is_not_known_gets_twice_the_time_at_most(bot, capsys
     assert "an hour" not in stderr
 
 
-class SometimesCut(ScriptedModel):
-    """A model whose replies are cut every second time."""
-
-    replies = 0
-
-    async def generate(self, request):
-        await asyncio.sleep(0)
-        self.replies += 1
-        stop_reason = "length" if self.replies % 2 else "stop"
-        return Reply("Bonjour, voici une longue réponse", None, stop_reason)
-
-
-def test_scores_that_are_left_out_are_counted(bot, capsys, monkeypatch):
-    monkeypatch.setattr(first_run, "load_model", lambda *_: SometimesCut())
-    assert main(bot) == 0
-    output = capsys.readouterr().out
-    assert "Cut, not judged: " in output
-    assert output.index("Cut, not judged: ") < output.index("\nPage: ")
-
-
-class CallsTools(ScriptedModel):
-    """A model that calls a tool instead of replying."""
-
-    async def generate(self, request):
-        await asyncio.sleep(0)
-        return Reply("", None, "tool_calls")
-
-
-def test_a_model_without_a_reply_to_score_is_explained(bot, capsys, monkeypatch):
-    monkeypatch.setattr(first_run, "load_model", lambda *_: CallsTools())
-    assert main(bot) == 1
-    captured = capsys.readouterr()
-    assert "Nothing was measured" in captured.out
-    assert "called a tool" in captured.out and "called a tool" in captured.err
-
-
-def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(first_run, "time_replies", interrupt)
-    monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
-    assert main(bot) == 130
-    stderr = capsys.readouterr().err
-    assert "nothing was finished" in stderr and f"`{shlex.join(['holdfast', *bot])}`" in stderr
-
-
-@pytest.mark.slow
-def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
-    assert main(bot) == 0
-    captured = capsys.readouterr()
-    assert "n = 1, too few to tell (that takes 20)" in captured.out
-    assert "Always reply in French." in captured.out and "needs a judge" in captured.out
-    run = read_run("runs/mine")
-    step = next_step(results_of(run))  # the page's too
-    assert captured.out.rstrip().endswith(step) and "--conversations 20" in step
-    settings = run.identity_as(ConversationsIdentity).settings
-    assert len(run.conversations) == 1 and settings.rounds == 2
-    assert settings.sampling.temperature == 0.7 and settings.user_prompt == "scripted"
-    words = shlex.split(run.manifest.argv)
-    assert words[:2] == ["holdfast", "drift"] and read_command(words[1:])
-    # the drift command that it prints has the settings of the run, so that it adds to it
-    assert main(words[1:]) == 0
-    assert len(read_run("runs/mine").conversations) == 3
-    capsys.readouterr()
-    assert main([*bot, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["folder"].endswith("runs/mine") and document["page"].endswith("report.html")
-    assert document["summary"]["results"][0]["conversations"] == 3
-
-
-@pytest.mark.slow
-def test_an_edited_suite_is_kept(bot, capsys):
-    assert main(bot[:-2]) == 0
-    (suite,) = Path("runs").glob("try-bot*.yaml")
-    suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
-    assert main(bot[:-2]) == 0
-    assert "used unchanged" in capsys.readouterr().out
-    assert "count: 40" in suite.read_text()
-    folders = sorted(path.name for path in Path("runs").iterdir() if path.is_dir())
-    assert len(folders) == 2 and folders[0].endswith("-bot-0")
-    assert folders[1].endswith("-bot_edited-0")
-
-
-def test_a_prompt_that_has_changed_gets_a_suite_with_the_next_number(tmp_path):
-    prompt, names = tmp_path / "bot.txt", []
-    for text in (PROMPT, PROMPT, PROMPT.replace("60", "40"), PROMPT):
-        prompt.write_text(text)
-        names.append(write_suite(draft_rules(prompt), tmp_path).name)
-    assert names == ["bot", "bot", "bot-2", "bot"]
-
-
-def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
-    def fail(url):
-        raise browser.webbrowser.Error("no browser")
-
-    stand_in = SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
-    monkeypatch.setattr(browser, "webbrowser", stand_in)
-    browser.open_in_browser(tmp_path / "report.html")
+# The page
 
 
 @pytest.mark.parametrize(
@@ -659,6 +366,18 @@ def test_a_page_opens_only_where_there_is_a_display(monkeypatch, platform, varia
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(browser.sys, "platform", platform)
     assert browser.has_display() is expected
+
+
+def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
+    def fail(url):
+        raise browser.webbrowser.Error("no browser")
+
+    stand_in = SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
+    monkeypatch.setattr(browser, "webbrowser", stand_in)
+    browser.open_in_browser(tmp_path / "report.html")
+
+
+# Without a command
 
 
 def test_without_a_command_it_says_where_to_start(capsys):

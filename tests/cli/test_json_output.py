@@ -1,5 +1,6 @@
 """`--json`: one JSON document on stdout from every command, for errors too."""
 
+import io
 import json
 import subprocess
 import sys
@@ -10,10 +11,20 @@ from fast_set import only_fast
 
 from holdfast.cli import main
 from holdfast.cli.command_list import GROUPS
-from holdfast.cli.look_up.completion import completion_script
+
+
+@pytest.fixture(scope="module")
+def working_folder():
+    with approved.working_folder() as folder:
+        (folder / "rules.md").write_text("- Never use emojis.\n- Be kind.\n")
+        main(["suite", "init", "rules.md", "--out", "rules.yaml"])
+        yield folder
+
+
+# Errors
 
 NAMES = [name for group in GROUPS.values() for name in group]
-RUN = "recorded/schema-3/drift"
+
 # a mistake in the call of each command
 MISTAKES = {
     "try": "try --minutes 0",
@@ -44,27 +55,6 @@ MISTAKES = {
     "docs": "docs nowhere",
     "completion": "completion csh",
 }
-# calls that succeed at once, and a field of their document
-RESULTS = [
-    ("suite init rules.md", "suite"),
-    ("report recorded/schema-3/drift --out page.html", "summaries"),
-    (f"export {RUN} --csv run.csv", "files"),
-    ("logs talks.jsonl --suite bot.yaml --out scored", "summary"),
-    ("methods boost", "text"),
-    ("measures contains", "text"),
-    ("docs", "quickstart"),
-    ("docs suites", "text"),
-    ("completion bash", "script"),
-    ("remind --suite rules.yaml --install", "hooks"),
-]
-
-
-@pytest.fixture(scope="module")
-def working_folder():
-    with approved.working_folder() as folder:
-        (folder / "rules.md").write_text("- Never use emojis.\n- Be kind.\n")
-        main(["suite", "init", "rules.md", "--out", "rules.yaml"])
-        yield folder
 
 
 def test_every_command_but_the_harness_has_the_option():
@@ -107,30 +97,29 @@ def test_an_exit_with_an_error_is_not_taken_for_the_help(monkeypatch):
     assert excinfo.value.code == 1
 
 
+# Results
+
+RUN = "recorded/schema-3/drift"
+
+# calls that succeed at once, and a field of their document
+RESULTS = [
+    ("suite init rules.md", "suite"),
+    ("report recorded/schema-3/drift --out page.html", "summaries"),
+    (f"export {RUN} --csv run.csv", "files"),
+    ("logs talks.jsonl --suite bot.yaml --out scored", "summary"),
+    ("methods boost", "text"),
+    ("measures contains", "text"),
+    ("docs", "quickstart"),
+    ("docs suites", "text"),
+    ("completion bash", "script"),
+    ("remind --suite rules.yaml --install", "hooks"),
+]
+
+
 @pytest.mark.parametrize(("command", "field"), RESULTS)
 def test_results_are_one_document(command, field, working_folder, capsys):
     assert main([*command.split(), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[field]
-
-
-TINY = [  # a small call of the commands that measure a model, and its exit code
-    ("check luna --budget 2 --rounds 2 --max-new-tokens 4 --min-stability 0.5", 3),
-    ("tasks --task json --samples 2", 0),
-    ("trace --suite core --rounds 2 --conversations 2 --temperature 1", 0),
-    ("geometry --suite core --rounds 2 --conversations 2", 0),
-    ("drift --suite core --rounds 2 --conversations 2 --max-new-tokens 4", 0),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("command", "code"), TINY)
-def test_runs_print_their_summary_as_json(command, code, folder, tmp_path, capsys):
-    words = [*command.split(), "--model", str(folder), "--out", str(tmp_path / "run"), "--json"]
-    assert main(words) == code
-    document = json.loads(capsys.readouterr().out)
-    assert document["folder"] == str(tmp_path / "run") and document["page"].endswith(".html")
-    summary = document["summary"]
-    assert summary["check"] if words[0] == "check" else summary["command"] == words[0]
 
 
 def test_lists_are_printed_as_json(capsys):
@@ -147,6 +136,13 @@ def test_generate_prints_its_reply_as_json(tmp_path, folder, capsys):
     assert document.keys() == {"text", "stop_reason", "model"} and document["stop_reason"]
 
 
+def test_a_chat_ends_with_its_dialog(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello\n"))
+    assert main(["chat", "--model", str(folder), "--max-new-tokens", "4", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [message["role"] for message in document["messages"]] == ["user", "assistant"]
+
+
 def test_a_run_and_its_dry_run_print_json(tmp_path, folder, capsys):
     words = f"drift --model {folder} --suite core --rounds 2 --conversations 2 --max-new-tokens 4"
     words = [*words.split(), "--out", str(tmp_path / "run"), "--json"]
@@ -159,41 +155,28 @@ def test_a_run_and_its_dry_run_print_json(tmp_path, folder, capsys):
     assert document["summary"] == json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
-def test_a_chat_ends_with_its_dialog(folder, capsys, monkeypatch):
-    import io
-
-    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello\n"))
-    assert main(["chat", "--model", str(folder), "--max-new-tokens", "4", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [message["role"] for message in document["messages"]] == ["user", "assistant"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_knows_every_command_and_option(shell):
-    script = completion_script(shell)
-    for name in NAMES:
-        assert name in script
-    assert "max-new-tokens" in script and "everyday" not in script.splitlines()[0]
+# small calls of the commands that measure a model, and their exit codes
+MEASURING = [
+    ("check luna --budget 2 --rounds 2 --max-new-tokens 4 --min-stability 0.5", 3),
+    ("tasks --task json --samples 2", 0),
+    ("trace --suite core --rounds 2 --conversations 2 --temperature 1", 0),
+    ("geometry --suite core --rounds 2 --conversations 2", 0),
+    ("drift --suite core --rounds 2 --conversations 2 --max-new-tokens 4", 0),
+]
 
 
 @pytest.mark.slow
-def test_the_completion_script_needs_no_torch():
-    program = (
-        "import sys; from holdfast.cli import main; main(['completion', 'bash']);"
-        "print({'torch', 'transformers'} & {*sys.modules}, file=sys.stderr)"
-    )
-    environment = {"PYTHONPATH": str(approved.DATA.parents[1] / "src")}
-    result = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert result.stderr.strip() == "set()" and "_holdfast" in result.stdout
+@pytest.mark.parametrize(("command", "code"), MEASURING)
+def test_runs_print_their_summary_as_json(command, code, folder, tmp_path, capsys):
+    words = [*command.split(), "--model", str(folder), "--out", str(tmp_path / "run"), "--json"]
+    assert main(words) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["folder"] == str(tmp_path / "run") and document["page"].endswith(".html")
+    summary = document["summary"]
+    assert summary["check"] if words[0] == "check" else summary["command"] == words[0]
 
 
-def test_completion_leaves_the_help_as_it_is(capsys):
-    completion_script("bash")
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "Measure:" in capsys.readouterr().out
+# A closed pipe
 
 
 @pytest.mark.parametrize(

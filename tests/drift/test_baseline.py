@@ -30,6 +30,10 @@ from holdfast.report.score_phrases import fall_text
 
 RULES = (Rule("signs", (TENT,), SIGNED), Rule("price", (DISCOUNT,), NEVER_SAID))
 BOTH = Case("both", "rules", "Sign every message with Robin. Never offer a discount.", rules=RULES)
+
+
+# Asking
+
 SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
 
 
@@ -90,53 +94,22 @@ def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
     assert tokens.decode(reply.prompt_ids).startswith("<s><sys></s><user>")
 
 
-def test_measures_that_do_not_discriminate_are_marked(tmp_path):
-    run = read_run(run_with_baseline(tmp_path / "run"))
-    baseline = baseline_beside(run, read_series(run)[0])
-    rows = {row.name: row for row in (*baseline.measures, *baseline.cases)}
-    assert rows["never_contains"].verdict == rows["no-discount"].verdict == "uninformative"
-    assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
-    assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
-    assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
-    assert baseline.all.n == 60
-    assert baseline.all.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
-    lines = baseline_lines(baseline)
-    assert "higher" in lines[0] and len(lines) == 2
-    assert "never_contains (1.00" in lines[1] and "ends_with" not in lines[1]
-    table = report.table(run)
-    assert all(" ".join(line.split()) in " ".join(table.split()) for line in lines)
-    assert max(map(len, table.splitlines())) <= 100
-    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
-    assert 'id="baseline"' in page and "<strong>uninformative</strong>" in page
+@pytest.mark.slow
+def test_the_command_measures_a_baseline_only_on_request(tmp_path, capsys):
+    command = "drift --conversations 2 --rounds 1 --max-new-tokens 8 --out".split()
+    command.append(str(tmp_path / "run"))
+    assert main(command) == 0
+    records = (tmp_path / "run" / "records.jsonl").read_bytes()
+    before = capsys.readouterr().out
+    assert main([*command, "--baseline"]) == 0
+    run = read_run(tmp_path / "run")
+    (line,) = baseline_lines(baseline_beside(run, read_series(run)[0]))
+    after = " ".join(capsys.readouterr().out.split())
+    assert line in after and line not in " ".join(before.split())
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == records
 
 
-def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
-    """Both rules are broken in round 2, and by the fix mostly in round 1; one is uninformative."""
-
-    class Losing(Shop):
-        def text(self, request):
-            messages = request.messages
-            first = messages[0]["content"].startswith("Sign")
-            breaks_rule = len(messages) > 3 or (request.methods and request.seed % 7)
-            return "A discount." if breaks_rule else "Take Robin" if first else "Take one."
-
-    suite, settings = Suite("bot", (BOTH,), ("Hello.",)), drift.Settings(rounds=2, conversations=24)
-    run = drift.run(Losing(), suite, tmp_path / "run", settings, ("none", "boost:factor=2"))
-    ask_baseline(Losing(), suite, tmp_path / "run", settings)
-    series = read_series(run)
-    baseline = baseline_beside(run, series[0])
-    assert baseline.by_rule and baseline.verdict_on("both", "price") == "uninformative"
-    assert baseline.verdict_on(None, "price") == "uninformative"
-    assert baseline.verdict_on("both", "signs") == "discriminates"
-    first, _, left_out, _, losses = opening_of(series, baseline)
-    assert "“signs”" in first and "round 2" in first and "price" not in first
-    assert "“price”" in left_out and "uninformative" in left_out
-    assert "“signs” (0%)" in losses and "price" not in losses
-    assert "“price”" in opening_of(series)[0], "without a baseline it counts as lost"
-    page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "The same by measure" in page and left_out in page
-    lines = [fall_text(row, baseline) for row in rule_rows(series) if row.rule == "price"]
-    assert len(lines) == 2 == page.count(lines[0]), "once for each method"
+# Verdicts
 
 
 @pytest.mark.parametrize(
@@ -164,18 +137,24 @@ def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, ve
     assert verdict_of(16) == "cannot tell"
 
 
-def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
+def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     run = read_run(run_with_baseline(tmp_path / "run"))
-    rows = baseline_beside(run, read_series(run)[0])
-    (method,) = json.loads(report.write_summary(tmp_path / "run").read_text())["results"]
-    baseline = method["baseline"]
-    assert baseline["all"]["n"] == 60 and baseline["all"]["difference"]["verdict"] == "higher"
-    for kind, expected in (("measures", rows.measures), ("cases", rows.cases)):
-        verdicts = [(row.name, row.verdict) for row in expected]
-        assert [(row["name"], row["verdict"]) for row in baseline[kind]] == verdicts
-    useless = next(row for row in baseline["measures"] if row["name"] == "never_contains")
-    assert useless["difference"]["verdict"] == "cannot tell"
-    assert useless["difference"]["why"].startswith("none of ")
+    baseline = baseline_beside(run, read_series(run)[0])
+    rows = {row.name: row for row in (*baseline.measures, *baseline.cases)}
+    assert rows["never_contains"].verdict == rows["no-discount"].verdict == "uninformative"
+    assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
+    assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
+    assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
+    assert baseline.all.n == 60
+    assert baseline.all.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
+    lines = baseline_lines(baseline)
+    assert "higher" in lines[0] and len(lines) == 2
+    assert "never_contains (1.00" in lines[1] and "ends_with" not in lines[1]
+    table = report.table(run)
+    assert all(" ".join(line.split()) in " ".join(table.split()) for line in lines)
+    assert max(map(len, table.splitlines())) <= 100
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="baseline"' in page and "<strong>uninformative</strong>" in page
 
 
 def test_a_measure_whose_rules_are_never_followed_is_called_so(tmp_path):
@@ -215,24 +194,55 @@ def test_each_rule_of_a_prompt_has_its_own_verdict(tmp_path):
     assert {row.n for row in baseline.cases} == {24}
 
 
+# Reports
+
+
+def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
+    """Both rules are broken in round 2, and by the fix mostly in round 1; one is uninformative."""
+
+    class Losing(Shop):
+        def text(self, request):
+            messages = request.messages
+            first = messages[0]["content"].startswith("Sign")
+            breaks_rule = len(messages) > 3 or (request.methods and request.seed % 7)
+            return "A discount." if breaks_rule else "Take Robin" if first else "Take one."
+
+    suite, settings = Suite("bot", (BOTH,), ("Hello.",)), drift.Settings(rounds=2, conversations=24)
+    run = drift.run(Losing(), suite, tmp_path / "run", settings, ("none", "boost:factor=2"))
+    ask_baseline(Losing(), suite, tmp_path / "run", settings)
+    series = read_series(run)
+    baseline = baseline_beside(run, series[0])
+    assert baseline.by_rule and baseline.verdict_on("both", "price") == "uninformative"
+    assert baseline.verdict_on(None, "price") == "uninformative"
+    assert baseline.verdict_on("both", "signs") == "discriminates"
+    first, _, left_out, _, losses = opening_of(series, baseline)
+    assert "“signs”" in first and "round 2" in first and "price" not in first
+    assert "“price”" in left_out and "uninformative" in left_out
+    assert "“signs” (0%)" in losses and "price" not in losses
+    assert "“price”" in opening_of(series)[0], "without a baseline it counts as lost"
+    page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "The same by measure" in page and left_out in page
+    lines = [fall_text(row, baseline) for row in rule_rows(series) if row.rule == "price"]
+    assert len(lines) == 2 == page.count(lines[0]), "once for each method"
+
+
+def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
+    run = read_run(run_with_baseline(tmp_path / "run"))
+    rows = baseline_beside(run, read_series(run)[0])
+    (method,) = json.loads(report.write_summary(tmp_path / "run").read_text())["results"]
+    baseline = method["baseline"]
+    assert baseline["all"]["n"] == 60 and baseline["all"]["difference"]["verdict"] == "higher"
+    for kind, expected in (("measures", rows.measures), ("cases", rows.cases)):
+        verdicts = [(row.name, row.verdict) for row in expected]
+        assert [(row["name"], row["verdict"]) for row in baseline[kind]] == verdicts
+    useless = next(row for row in baseline["measures"] if row["name"] == "never_contains")
+    assert useless["difference"]["verdict"] == "cannot tell"
+    assert useless["difference"]["why"].startswith("none of ")
+
+
 def test_a_run_without_a_baseline_does_not_mention_it(tmp_path):
     run = drift.run(Scripted(), SUITE, tmp_path / "run", drift.Settings(rounds=1, conversations=2))
     assert baseline_beside(run, read_series(run)[0]) is None
     assert "discriminate" not in report.table(run)
     page = report.write([tmp_path / "run"], tmp_path / "p.html").read_text(encoding="utf-8")
     assert 'id="baseline"' not in page
-
-
-@pytest.mark.slow
-def test_the_command_measures_a_baseline_only_on_request(tmp_path, capsys):
-    command = "drift --conversations 2 --rounds 1 --max-new-tokens 8 --out".split()
-    command.append(str(tmp_path / "run"))
-    assert main(command) == 0
-    records = (tmp_path / "run" / "records.jsonl").read_bytes()
-    before = capsys.readouterr().out
-    assert main([*command, "--baseline"]) == 0
-    run = read_run(tmp_path / "run")
-    (line,) = baseline_lines(baseline_beside(run, read_series(run)[0]))
-    after = " ".join(capsys.readouterr().out.split())
-    assert line in after and line not in " ".join(before.split())
-    assert (tmp_path / "run" / "records.jsonl").read_bytes() == records

@@ -35,26 +35,8 @@ from holdfast.report.collapse_section import collapse_cures, collapse_lines, col
 from holdfast.report.next_step import next_step
 from holdfast.report.terminal import table
 
-KINDS = ("own", "other", "loops")
-# nine self-chats of SmolLM2-135M-Instruct, labelled by a reader before the code was run
-LABELLED = json.loads((ROOT / "tests" / "data" / "smollm2_turns.json").read_text("utf-8"))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_reader_agrees_on_what_repeats(kind):
-    agreed = []
-    for dialog in LABELLED:
-        measured_turns = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
-        pairs = list(zip(dialog, measured_turns, strict=True))[1:]  # the starter is given
-        agreed += [
-            turn[kind] == (getattr(repeats, kind) >= MOSTLY_REPEATED) for turn, repeats in pairs
-        ]
-    assert len(agreed) == 59
-    assert sum(agreed) >= 57  # own 57, other 58, loops 57
-
-
 # bots of every kind, labelled turn by turn before the detector knew what prompts ask for
-OBEYING = yaml.safe_load((ROOT / "tests" / "data" / "collapse_labelled.yaml").read_text("utf-8"))
+BOTS = yaml.safe_load((ROOT / "tests" / "data" / "collapse_labelled.yaml").read_text("utf-8"))
 
 
 def record_of(chat):
@@ -74,56 +56,35 @@ def record_of(chat):
     return record.model_copy(update={"turns": turns_with_repeats})
 
 
-def test_a_reader_agrees_on_which_turns_have_broken_down():
-    agreed = wrong_before = 0
-    for chat in OBEYING:
-        for turn in model_turns(record := record_of(chat)):
-            is_broken = turn.round in chat["broken"]
-            agreed += turn.repetition.broken == is_broken
-            (turn_read,) = (
-                item for item in record.turns if (item.round, item.speaker) == (turn.round, "agent")
-            )
-            wrong_before += turn_read.repeats.broken != is_broken
-    assert sum(len(chat["turns"]) for chat in OBEYING) == 114
-    assert agreed == 114
-    assert wrong_before == 39  # what repeats in any way is another question
+def with_repeats(run, own_share):
+    """The run with other shares of repetition from the speaker's own turns, by record."""
+    records = []
+    for record in run.conversations:
+        shares = Repeated(own=own_share(record), other=0.0, loops=0.0)
+        update = {"repeats": shares, "repeats_unprompted": shares}
+        turns = tuple(turn.model_copy(update=update) for turn in record.turns)
+        records.append(record.model_copy(update={"turns": turns}))
+    return replace(run, records=tuple(records))
 
 
-@pytest.mark.parametrize("chat", OBEYING, ids=lambda chat: chat["id"])
-def test_a_reader_agrees_on_which_conversations_have_collapsed(chat):
-    assert collapsed_from(model_turns(record_of(chat))) == chat["collapsed_from"]
+# Turns that repeat
+
+KINDS = ("own", "other", "loops")
+# nine self-chats of SmolLM2-135M-Instruct, labelled by a reader before the code was run
+SELF_CHATS = json.loads((ROOT / "tests" / "data" / "smollm2_turns.json").read_text("utf-8"))
 
 
-def test_obedience_is_not_reported_as_a_collapse(tmp_path):
-    """An earlier run, which recorded repetition without regard to the prompt, is read so too."""
-    chat = next(chat for chat in OBEYING if chat["id"] == "refuses-in-the-words-of-the-prompt")
-    record = record_of(chat)
-    turns = [turn.model_copy(update={"repeats_unprompted": None}) for turn in record.turns]
-    counts = count_turns([record.model_copy(update={"turns": tuple(turns)})])
-    assert counts.broken == 0 and not counts.collapsed_from_round and not is_notable(counts)
-
-
-def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
-    class Refuses(ScriptedModel):
-        def text(self, request):
-            return "I can only help with bicycles."
-
-    case = drift.Case(
-        "shop",
-        None,
-        'Answer everything with "I can only help with bicycles."',
-        ("What is 2 + 2?",),
-        {"regex": "only help with bicycles"},
-    )
-    script = tmp_path / "script.jsonl"
-    script.write_text(json.dumps([f"Question {number}?" for number in range(6)]) + "\n")
-    settings = replace(QUICK, rounds=6, conversations=24)
-    suite = drift.Suite("shop", (case,), ("hi",))
-    cast = drift.Cast(user_turns=script)
-    run = drift.run(Refuses(), suite, tmp_path / "run", settings, cast=cast)
-    series = read_series(run)
-    assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
-    assert "repeat" not in table(run) and "broke" not in table(run)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reader_agrees_on_what_repeats(kind):
+    agreed = []
+    for dialog in SELF_CHATS:
+        measured_turns = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
+        pairs = list(zip(dialog, measured_turns, strict=True))[1:]  # the starter is given
+        agreed += [
+            turn[kind] == (getattr(repeats, kind) >= MOSTLY_REPEATED) for turn, repeats in pairs
+        ]
+    assert len(agreed) == 59
+    assert sum(agreed) >= 57  # own 57, other 58, loops 57
 
 
 def test_shares_count_the_words_in_runs_of_four():
@@ -156,6 +117,108 @@ def test_loops_are_found_in_any_script(text, share):
 
 def test_a_second_yes_repeats_nothing():
     assert not any(item.broken for item in repetitions([("user", "Yes."), ("agent", "Yes.")] * 3))
+
+
+# Turns that are broken, though the prompt does not ask for them
+
+
+def test_a_reader_agrees_on_which_turns_have_broken_down():
+    agreed = wrong_before = 0
+    for chat in BOTS:
+        for turn in model_turns(record := record_of(chat)):
+            is_broken = turn.round in chat["broken"]
+            agreed += turn.repetition.broken == is_broken
+            (turn_read,) = (
+                item for item in record.turns if (item.round, item.speaker) == (turn.round, "agent")
+            )
+            wrong_before += turn_read.repeats.broken != is_broken
+    assert sum(len(chat["turns"]) for chat in BOTS) == 114
+    assert agreed == 114
+    assert wrong_before == 39  # what repeats in any way is another question
+
+
+def test_obedience_is_not_reported_as_a_collapse(tmp_path):
+    """An earlier run, which recorded repetition without regard to the prompt, is read so too."""
+    chat = next(chat for chat in BOTS if chat["id"] == "refuses-in-the-words-of-the-prompt")
+    record = record_of(chat)
+    turns = [turn.model_copy(update={"repeats_unprompted": None}) for turn in record.turns]
+    counts = count_turns([record.model_copy(update={"turns": tuple(turns)})])
+    assert counts.broken == 0 and not counts.collapsed_from_round and not is_notable(counts)
+
+
+def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
+    class Refuses(ScriptedModel):
+        def text(self, request):
+            return "I can only help with bicycles."
+
+    case = drift.Case(
+        "shop",
+        None,
+        'Answer everything with "I can only help with bicycles."',
+        ("What is 2 + 2?",),
+        {"regex": "only help with bicycles"},
+    )
+    script = tmp_path / "script.jsonl"
+    script.write_text(json.dumps([f"Question {number}?" for number in range(6)]) + "\n")
+    settings = replace(QUICK, rounds=6, conversations=24)
+    suite = drift.Suite("shop", (case,), ("hi",))
+    cast = drift.Cast(user_turns=script)
+    run = drift.run(Refuses(), suite, tmp_path / "run", settings, cast=cast)
+    series = read_series(run)
+    assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
+    assert "repeat" not in table(run) and "broke" not in table(run)
+
+
+# Conversations that have collapsed
+
+
+@pytest.mark.parametrize("chat", BOTS, ids=lambda chat: chat["id"])
+def test_a_reader_agrees_on_which_conversations_have_collapsed(chat):
+    assert collapsed_from(model_turns(record_of(chat))) == chat["collapsed_from"]
+
+
+def collapse_round(pattern):
+    """The round from which a dialog has collapsed; each x is a broken turn, two turns a round."""
+    turns = []
+    for index, mark in enumerate(f".{pattern}"):
+        turn = {"speaker": "agent" if index % 2 == 0 and index else "user", "text": ""}
+        turn |= {"round": index // 2 + 1, "stop_reason": "stop"}
+        shares = {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}
+        turns.append({**turn, "repeats": shares, "repeats_unprompted": shares})
+    return collapsed_from(model_turns(conversation_of(turns=turns)))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "first"),
+    [
+        (".......", None),
+        (".....xx", None),  # two turns may be chance
+        ("....xxx", 3),
+        ("x......", None),  # nor does a single one count
+        ("x...xxx", 1),  # half of all the turns that follow
+        ("x.....xxx", 4),
+        (".xxx....", None),  # it recovered
+    ],
+)
+def test_a_conversation_has_collapsed_when_half_of_what_follows_is_broken(pattern, first):
+    assert collapse_round(pattern) == first
+
+
+def test_collapsed_conversations_are_left_out_of_the_second_reading(tmp_path):
+    run = read_run(write_run(tmp_path / "run", conversations=6, methods=("none",)))
+    run = with_repeats(run, lambda record: float(record.conversation in (1, 4)))
+    (item,) = read_series(run)
+    counts = count_turns(item.records)
+    assert counts.collapsed_from_round == {1: 1, 4: 1}
+    assert list(without_collapsed(item, counts).conversations) == [0, 2, 3, 5]
+    readings = collapse_section([item]).readings
+    assert readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")
+    (summary,) = summarise(run).to_json()["results"]
+    assert summary["collapse"]["collapsed_from_round"] == {1: 1, 4: 1}
+    assert summary["collapse"]["without_collapsed"]["conversations"] == 4
+
+
+# What a run says
 
 
 class Parrot(ScriptedModel):
@@ -193,6 +256,15 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
     assert "Conversations that collapsed" in page.read_text(encoding="utf-8")
 
 
+def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
+    run = read_run(write_run(tmp_path / "run", conversations=3, methods=("none",)))
+    run = with_repeats(run, lambda record: 0.2)
+    series = read_series(run)
+    assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
+    (summary,) = summarise(run).to_json()["results"]
+    assert summary["collapse"]["broken"] == 0 and summary["collapse"]["without_collapsed"] is None
+
+
 def test_old_records_are_measured_on_their_texts(parrot):
     counts = [count_turns(item.records) for item in read_series(parrot)]
     file = parrot.folder / "records.jsonl"
@@ -218,58 +290,6 @@ def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
     assert collapse_cures(read_series(run)) == []
 
 
-def collapse_round(pattern):
-    """The round from which a dialog has collapsed; each x is a broken turn, two turns a round."""
-    turns = []
-    for index, mark in enumerate(f".{pattern}"):
-        turn = {"speaker": "agent" if index % 2 == 0 and index else "user", "text": ""}
-        turn |= {"round": index // 2 + 1, "stop_reason": "stop"}
-        shares = {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}
-        turns.append({**turn, "repeats": shares, "repeats_unprompted": shares})
-    return collapsed_from(model_turns(conversation_of(turns=turns)))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "first"),
-    [
-        (".......", None),
-        (".....xx", None),  # two turns may be chance
-        ("....xxx", 3),
-        ("x......", None),  # nor does a single one count
-        ("x...xxx", 1),  # half of all the turns that follow
-        ("x.....xxx", 4),
-        (".xxx....", None),  # it recovered
-    ],
-)
-def test_a_conversation_has_collapsed_when_half_of_what_follows_is_broken(pattern, first):
-    assert collapse_round(pattern) == first
-
-
-def with_repeats(run, own_share):
-    """The run with other shares of repetition from the speaker's own turns, by record."""
-    records = []
-    for record in run.conversations:
-        shares = Repeated(own=own_share(record), other=0.0, loops=0.0)
-        update = {"repeats": shares, "repeats_unprompted": shares}
-        turns = tuple(turn.model_copy(update=update) for turn in record.turns)
-        records.append(record.model_copy(update={"turns": turns}))
-    return replace(run, records=tuple(records))
-
-
-def test_collapsed_conversations_are_left_out_of_the_second_reading(tmp_path):
-    run = read_run(write_run(tmp_path / "run", conversations=6, methods=("none",)))
-    run = with_repeats(run, lambda record: float(record.conversation in (1, 4)))
-    (item,) = read_series(run)
-    counts = count_turns(item.records)
-    assert counts.collapsed_from_round == {1: 1, 4: 1}
-    assert list(without_collapsed(item, counts).conversations) == [0, 2, 3, 5]
-    readings = collapse_section([item]).readings
-    assert readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")
-    (summary,) = summarise(run).to_json()["results"]
-    assert summary["collapse"]["collapsed_from_round"] == {1: 1, 4: 1}
-    assert summary["collapse"]["without_collapsed"]["conversations"] == 4
-
-
 @pytest.mark.parametrize(
     ("cut_at", "message"),
     [
@@ -291,13 +311,7 @@ def test_cut_turns_name_the_limit_that_cut_them(tmp_path, cut_at, message):
     assert f"100% {message}" in collapse_lines(results_of(replace(run, records=tuple(records))))[0]
 
 
-def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
-    run = read_run(write_run(tmp_path / "run", conversations=3, methods=("none",)))
-    run = with_repeats(run, lambda record: 0.2)
-    series = read_series(run)
-    assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
-    (summary,) = summarise(run).to_json()["results"]
-    assert summary["collapse"]["broken"] == 0 and summary["collapse"]["without_collapsed"] is None
+# Warnings during a run
 
 
 def test_a_run_warns_once_if_most_of_its_first_replies_are_cut():

@@ -17,7 +17,7 @@ from holdfast.drift.recorded_dialogs import read_dialogs
 from holdfast.errors import PromptTooLong, RecordsError, UsageError
 from holdfast.records import read_run
 
-REPLAY = replace(QUICK, rounds=8, conversations=10)
+EIGHT_ROUNDS = replace(QUICK, rounds=8, conversations=10)
 BREAD = SUITE.cases[0].system_prompt
 
 
@@ -34,7 +34,7 @@ def sharegpt_talk(*texts):
     return [{"from": speakers[at % 2], "value": text} for at, text in enumerate(texts)]
 
 
-def replay(folder, dialogs, settings=REPLAY, suite=SUITE, scripted=None):
+def replay(folder, dialogs, settings=EIGHT_ROUNDS, suite=SUITE, scripted=None):
     """The records of a run that replays dialogs, in the order of the file."""
     cast = drift.Cast(dialogs=dialogs)
     run = drift.run(scripted or Scripted(), suite, folder, settings, cast=cast)
@@ -60,6 +60,20 @@ def logs(tmp_path):
         {"conversations": [{"from": "system", "value": "Be rude."}, *sharegpt_talk("v1", "b1")]},
         talk("w1", "c1", "w2", "c2", "w3", "c3"),
     )
+
+
+def as_openai(messages):
+    """Messages as in logs: the arguments of calls are text, and a call may have no content."""
+    openai_messages = [dict(message) for message in messages]
+    for message in openai_messages:
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            arguments = json.dumps(function["arguments"])
+            message["tool_calls"] = [{**call, "function": {**function, "arguments": arguments}}]
+    return {"messages": openai_messages, "tools": [LOOK]}
+
+
+# Reading
 
 
 def test_dialogs_are_read_in_every_format(logs):
@@ -97,22 +111,50 @@ def test_messages_with_parts_are_read(tmp_path):
         read_dialogs(write(tmp_path / "two.jsonl", messages))
 
 
-def as_openai(messages):
-    """Messages as in logs: the arguments of calls are text, and a call may have no content."""
-    openai_messages = [dict(message) for message in messages]
-    for message in openai_messages:
-        for call in message.get("tool_calls", ()):
-            function = call["function"]
-            arguments = json.dumps(function["arguments"])
-            message["tool_calls"] = [{**call, "function": {**function, "arguments": arguments}}]
-    return {"messages": openai_messages, "tools": [LOOK]}
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"messages": [', "is not JSON"),
+        ('{"text": "hi"}', '{"text": "hi"}, which is not a dialog; write an object with'),
+        ('{"messages": "hi"}', "'messages' is \"hi\"; give a list"),
+        ("[]", "has no text; begin the dialog with a message of the user"),
+        (talk("u1"), 'no answer to "u1"'),
+        (talk("u1", "a1")[1:], 'begins with "a1" by the assistant'),
+        (["hi"], "message 1: 'hi' is not an object; correct it, or leave out that dialog"),
+        ([*talk("u1"), {"role": "tool", "content": "4"}], 'no answer to "u1"'),
+        ([{"role": "tool", "content": "4"}, *talk("u1", "a1")], 'begins with "4" by the tool'),
+        ({"messages": talk("u1", "a1"), "tools": [{"type": "x"}]}, "{'type': 'x'} has no name"),
+        ([{"role": "user", "content": None}], "message 1: it has neither text nor tool calls"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], "'image_url'} is not a text"),
+        ({"conversations": [{"from": 3, "value": "x"}]}, "it has the role 3; the known roles"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_not_a_dialog_is_refused_with_its_number(tmp_path, line, words):
+    text = line if isinstance(line, str) else json.dumps(line)
+    path = tmp_path / "logs.jsonl"
+    path.write_text(json.dumps(talk("u", "a")) + "\n" + text)
+    with pytest.raises(UsageError) as excinfo:
+        read_dialogs(path)
+    assert words in str(excinfo.value) and "Line 2 of" in str(excinfo.value)
+    assert str(path) in str(excinfo.value) and str(excinfo.value).endswith(".")
 
 
-FUNCTION = {"name": "look", "arguments": {"at": "the price", "many": 2}}
+def test_a_file_without_readable_dialogs_is_refused(tmp_path):
+    (tmp_path / "empty.jsonl").write_text("\n\n")
+    (tmp_path / "latin.jsonl").write_bytes(b'["caf\xe9"]')
+    messages = {"missing": "cannot be read", "empty": "holds no dialog", "latin": "not UTF-8 text"}
+    for name, message in messages.items():
+        with pytest.raises(UsageError, match=message):
+            read_dialogs(tmp_path / f"{name}.jsonl")
+
+
+# Reading of tool calls
+
 SCHEMA = {"input_schema": LOOK["function"]["parameters"]}
-USED = {"type": "tool_use", "id": "t", "name": "look", "input": FUNCTION["arguments"]}
-DONE = {"type": "tool_result", "tool_use_id": "t", "content": "nine"}
-BLOCKS = {  # Anthropic's format
+CALL = {"name": "look", "arguments": {"at": "the price", "many": 2}}
+TOOL_USE = {"type": "tool_use", "id": "t", "name": "look", "input": CALL["arguments"]}
+TOOL_RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "nine"}
+AS_ANTHROPIC = {
     "system": "Be kind.",
     "tools": [{"name": "look", "description": "Be kind.", **SCHEMA}],
     "messages": [
@@ -122,27 +164,31 @@ BLOCKS = {  # Anthropic's format
             "content": [
                 {"type": "thinking", "thinking": "Hm."},
                 {"type": "text", "text": "I will look."},
-                USED,
+                TOOL_USE,
             ],
         },
-        {"role": "user", "content": [DONE]},
+        {"role": "user", "content": [TOOL_RESULT]},
         {"role": "assistant", "content": "It is nine."},
     ],
 }
-SHARED = {  # ShareGPT's format
+AS_SHAREGPT = {
     "tools": json.dumps([LOOK["function"]]),
     "conversations": [
         {"from": "system", "value": "Be kind."},
         {"from": "human", "value": "What is it?"},
         {"from": "gpt", "value": "I will look."},
-        {"from": "function_call", "value": json.dumps(FUNCTION)},
+        {"from": "function_call", "value": json.dumps(CALL)},
         {"from": "observation", "value": "nine"},
         {"from": "gpt", "value": "It is nine."},
     ],
 }
 
 
-@pytest.mark.parametrize("line", (as_openai(tool_talk("Be kind.")), BLOCKS, SHARED))
+@pytest.mark.parametrize(
+    "line",
+    (as_openai(tool_talk("Be kind.")), AS_ANTHROPIC, AS_SHAREGPT),
+    ids=["OpenAI", "Anthropic", "ShareGPT"],
+)
 def test_a_dialog_with_tools_is_the_same_in_every_format(tmp_path, line):
     (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", line)).dialogs
     assert (dialog.system, dialog.tools) == ("Be kind.", (LOOK,))
@@ -184,48 +230,7 @@ def test_results_without_ids_answer_the_calls_in_order(tmp_path):
     )
 
 
-def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_path):
-    calls = as_openai([*tool_talk(BREAD), *tool_talk("", "And this?")])
-    logs = write(tmp_path / "logs.jsonl", calls, talk("u1", "a1"))
-    scripted = Scripted()
-    first, second = replay(tmp_path / "run", logs, scripted=scripted)
-    requests = [request for request in scripted.requests if request.thread == ("agent", 0)]
-    longest = max(requests, key=lambda request: len(request.messages))
-    (system, *messages, probe), question = longest.messages, first["probes"][0]["question"]
-    (dialog, _) = read_dialogs(logs).dialogs
-    assert (system["content"], messages, probe["content"]) == (BREAD, dialog.messages, question)
-    assert all(request.tools == (LOOK,) for request in requests)
-    assert sorted(len(request.messages) for request in requests) == [2, 6, 10]
-    turn = first["turns"][1]
-    assert turn["text"] == "I will look.\n\nIt is nine." and len(turn["messages"]) == 3
-    assert all("messages" not in turn for turn in second["turns"])
-    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
-    assert "as it was recorded; with calls to look" in page
-
-
-def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, capsys):
-    logs = write(tmp_path / "logs.jsonl", talk("u1", "a1"), as_openai(tool_talk(BREAD)))
-    plain = replace(model(), tokenizer=tokenizer(TOOLED.replace("if tools", "if false")))
-    cast = drift.Cast(dialogs=logs)
-    with pytest.warns(UserWarning, match=r"1 of 2 dialogs.*\(line 2\)"):
-        run = drift.run(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
-    (record,) = as_json(run)
-    assert record["replayed"]["line"] == 1
-    (note,) = run.manifest.notes
-    assert note.endswith("the declared tool 'look'; use a model whose template renders tools, or"
-                         " leave them out.")  # fmt: skip
-    assert "the declared tool" in report.write([run.folder], tmp_path / "page.html").read_text()
-    with pytest.warns(UserWarning, match="are left out"):
-        baseline_run = drift.ask_baseline(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
-    assert len(baseline_run.records) == 1
-    alone = write(tmp_path / "alone.jsonl", as_openai(tool_talk(BREAD)))
-    with pytest.raises(UsageError, match="1 of 1 dialogs"):
-        drift.run(plain, SUITE, tmp_path / "none", REPLAY, cast=drift.Cast(dialogs=alone))
-    command = ["drift", "--dialogs", str(logs), "--suite", "starter", "--max-new-tokens", "8"]
-    assert main([*command, "--out", str(tmp_path / "command")]) == 0
-    stderr = capsys.readouterr().err
-    assert stderr.count("1 of 2 dialogs in logs.jsonl") == 1
-    assert "1 dialog replayed" in stderr
+# Replays
 
 
 def test_a_dialog_is_replayed_unchanged_and_probed_in_every_round(logs, tmp_path):
@@ -259,24 +264,39 @@ def test_a_dialog_keeps_a_system_prompt_of_the_suite_or_is_given_one(logs, tmp_p
     assert all(record["agent"]["system_prompt"] in prompts for record in records)
     alone = replay(tmp_path / "alone", logs, suite=replace(SUITE, cases=SUITE.cases[2:]))
     assert {record["agent"]["id"] for record in alone} == {"case-music"}
-    in_turn = replay(tmp_path / "balanced", logs, replace(REPLAY, pairs="balanced"))
+    in_turn = replay(tmp_path / "balanced", logs, replace(EIGHT_ROUNDS, pairs="balanced"))
     assert [r["agent"]["id"] for r in in_turn] == ["case-bread", "case-rain", "case-music"]
 
 
 def test_settings_limit_the_rounds_and_conversations_replayed(logs, tmp_path):
-    after = replay(tmp_path / "after", logs, replace(REPLAY, probe_at="after-round"))
+    after = replay(tmp_path / "after", logs, replace(EIGHT_ROUNDS, probe_at="after-round"))
     assert [[p["round"] for p in r["probes"]] for r in after] == [[1, 2], [1], [1, 2, 3]]
-    few = replace(REPLAY, rounds=2, conversations=1)
+    few = replace(EIGHT_ROUNDS, rounds=2, conversations=1)
     (first,) = replay(tmp_path / "few", logs, few)
     assert [probe["round"] for probe in first["probes"]] == [1, 2]
     three = replay(tmp_path / "few", logs, replace(few, conversations=3))
     assert len(three) == 3 and three[0] == first
 
 
+def test_a_replay_computes_each_dialog_once_and_does_not_depend_on_the_batch(tmp_path):
+    chat = talk(*(f"the garden is green {n} and the river runs" for n in range(8)))
+    logs = write(tmp_path / "logs.jsonl", *([chat] * 3))
+    run = drift.run(model(), SUITE, tmp_path / "run", EIGHT_ROUNDS, cast=drift.Cast(dialogs=logs))
+    for record in as_json(run):
+        assert [probe["round"] for probe in record["probes"]] == [1, 2, 3, 4, 5]
+        assert record["tokens"]["forwarded"] == record["tokens"]["least"]
+        assert all(probe["mass"] for probe in record["probes"])
+    one_by_one = replace(EIGHT_ROUNDS, batch=1)
+    single = drift.run(
+        model(), SUITE, tmp_path / "again", one_by_one, cast=drift.Cast(dialogs=logs)
+    )
+    assert texts(single) == texts(run)
+
+
 def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
     def replay_once(dialogs):
         cast = drift.Cast(dialogs=dialogs)
-        return drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
+        return drift.run(Scripted(), SUITE, tmp_path / "run", EIGHT_ROUNDS, cast=cast)
 
     run = replay_once(logs)
     assert run.manifest.identity.to_json()["dialogs"]["name"] == "logs.jsonl"
@@ -290,25 +310,84 @@ def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
     assert "1 with the agent’s" in page
 
 
-def test_a_replay_computes_each_dialog_once_and_does_not_depend_on_the_batch(tmp_path):
-    chat = talk(*(f"the garden is green {n} and the river runs" for n in range(8)))
-    logs = write(tmp_path / "logs.jsonl", *([chat] * 3))
-    run = drift.run(model(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
-    for record in as_json(run):
-        assert [probe["round"] for probe in record["probes"]] == [1, 2, 3, 4, 5]
-        assert record["tokens"]["forwarded"] == record["tokens"]["least"]
-        assert all(probe["mass"] for probe in record["probes"])
-    one_by_one = replace(REPLAY, batch=1)
-    single = drift.run(
-        model(), SUITE, tmp_path / "again", one_by_one, cast=drift.Cast(dialogs=logs)
+def test_the_headline_covers_rounds_that_half_of_the_dialogs_reach(tmp_path):
+    logs = write(tmp_path / "logs.jsonl", *([talk("u", "a", "v", "b")] * 3), talk(*"uavbwcxd"))
+    run = drift.run(
+        Scripted(), SUITE, tmp_path / "run", EIGHT_ROUNDS, cast=drift.Cast(dialogs=logs)
     )
-    assert texts(single) == texts(run)
+    (series,) = read_series(run)
+    assert (series.rounds, series.shared_rounds, series.until(3).rounds) == (5, 3, 3)
+    first, *_, last = opening_of([series])
+    assert "in round 3" in first
+    assert last == "Fewer than half of the conversations go beyond 3 rounds."
+
+
+def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
+    records = replay(tmp_path / "run", logs)
+    cast = drift.Cast(dialogs=read_dialogs(logs))
+    run = drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", EIGHT_ROUNDS, cast=cast)
+    questions = [[probe["question"] for probe in record["probes"]] for record in as_json(run)]
+    assert questions == [[record["probes"][0]["question"]] for record in records]
+
+
+# Replays of tool calls
+
+
+def test_a_dialog_with_tools_is_replayed_with_its_calls_and_declared_tools(tmp_path):
+    calls = as_openai([*tool_talk(BREAD), *tool_talk("", "And this?")])
+    logs = write(tmp_path / "logs.jsonl", calls, talk("u1", "a1"))
+    scripted = Scripted()
+    first, second = replay(tmp_path / "run", logs, scripted=scripted)
+    requests = [request for request in scripted.requests if request.thread == ("agent", 0)]
+    longest = max(requests, key=lambda request: len(request.messages))
+    (system, *messages, probe), question = longest.messages, first["probes"][0]["question"]
+    (dialog, _) = read_dialogs(logs).dialogs
+    assert (system["content"], messages, probe["content"]) == (
+        BREAD,
+        dialog.messages,
+        question,
+    )
+    assert all(request.tools == (LOOK,) for request in requests)
+    assert sorted(len(request.messages) for request in requests) == [2, 6, 10]
+    turn = first["turns"][1]
+    assert turn["text"] == "I will look.\n\nIt is nine." and len(turn["messages"]) == 3
+    assert all("messages" not in turn for turn in second["turns"])
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
+    assert "as it was recorded; with calls to look" in page
+
+
+def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, capsys):
+    logs = write(tmp_path / "logs.jsonl", talk("u1", "a1"), as_openai(tool_talk(BREAD)))
+    plain = replace(model(), tokenizer=tokenizer(TOOLED.replace("if tools", "if false")))
+    cast = drift.Cast(dialogs=logs)
+    with pytest.warns(UserWarning, match=r"1 of 2 dialogs.*\(line 2\)"):
+        run = drift.run(plain, SUITE, tmp_path / "run", EIGHT_ROUNDS, cast=cast)
+    (record,) = as_json(run)
+    assert record["replayed"]["line"] == 1
+    (note,) = run.manifest.notes
+    assert note.endswith("the declared tool 'look'; use a model whose template renders tools, or"
+                         " leave them out.")  # fmt: skip
+    assert "the declared tool" in report.write([run.folder], tmp_path / "page.html").read_text()
+    with pytest.warns(UserWarning, match="are left out"):
+        baseline_run = drift.ask_baseline(plain, SUITE, tmp_path / "run", EIGHT_ROUNDS, cast=cast)
+    assert len(baseline_run.records) == 1
+    alone = write(tmp_path / "alone.jsonl", as_openai(tool_talk(BREAD)))
+    with pytest.raises(UsageError, match="1 of 1 dialogs"):
+        drift.run(plain, SUITE, tmp_path / "none", EIGHT_ROUNDS, cast=drift.Cast(dialogs=alone))
+    command = ["drift", "--dialogs", str(logs), "--suite", "starter", "--max-new-tokens", "8"]
+    assert main([*command, "--out", str(tmp_path / "command")]) == 0
+    stderr = capsys.readouterr().err
+    assert stderr.count("1 of 2 dialogs in logs.jsonl") == 1
+    assert "1 dialog replayed" in stderr
+
+
+# Replays beyond the context
 
 
 def test_the_summary_request_of_a_replay_includes_its_tool_calls(tmp_path):
     logs = write(tmp_path / "logs.jsonl", as_openai([*tool_talk(BREAD), *talk("u", "a")]))
     scripted = Scripted(context=6)
-    replay(tmp_path / "run", logs, replace(REPLAY, context="summarise"), scripted=scripted)
+    replay(tmp_path / "run", logs, replace(EIGHT_ROUNDS, context="summarise"), scripted=scripted)
     (summary,) = [request for request in scripted.requests if request.thread[0] != "agent"] or [
         request for request in scripted.requests if "Summarise" in request.messages[0]["content"]
     ]
@@ -320,7 +399,7 @@ def test_the_summary_request_of_a_replay_includes_its_tool_calls(tmp_path):
 @pytest.mark.parametrize("context", ("stop", "cut"))
 def test_a_replayed_dialog_longer_than_the_context_ends_or_leaves_out_rounds(tmp_path, context):
     logs = write(tmp_path / "logs.jsonl", talk(*(f"m{n}" for n in range(12))))
-    settings = replace(REPLAY, context=context)
+    settings = replace(EIGHT_ROUNDS, context=context)
     (record,) = replay(tmp_path / "run", logs, settings, scripted=Scripted(context=6))
     rounds = {probe["round"]: probe.get("left_out", 0) for probe in record["probes"]}
     if context == "stop":
@@ -332,76 +411,27 @@ def test_a_replayed_dialog_longer_than_the_context_ends_or_leaves_out_rounds(tmp
     assert excinfo.value.value in {case.id for case in SUITE.cases}
 
 
-def test_the_headline_covers_rounds_that_half_of_the_dialogs_reach(tmp_path):
-    logs = write(tmp_path / "logs.jsonl", *([talk("u", "a", "v", "b")] * 3), talk(*"uavbwcxd"))
-    run = drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
-    (series,) = read_series(run)
-    assert (series.rounds, series.shared_rounds, series.until(3).rounds) == (5, 3, 3)
-    first, *_, last = opening_of([series])
-    assert "in round 3" in first
-    assert last == "Fewer than half of the conversations go beyond 3 rounds."
-
-
-def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
-    records = replay(tmp_path / "run", logs)
-    cast = drift.Cast(dialogs=read_dialogs(logs))
-    run = drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
-    questions = [[probe["question"] for probe in record["probes"]] for record in as_json(run)]
-    assert questions == [[record["probes"][0]["question"]] for record in records]
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ('{"messages": [', "is not JSON"),
-        ('{"text": "hi"}', '{"text": "hi"}, which is not a dialog; write an object with'),
-        ('{"messages": "hi"}', "'messages' is \"hi\"; give a list"),
-        ("[]", "has no text; begin the dialog with a message of the user"),
-        (talk("u1"), 'no answer to "u1"'),
-        (talk("u1", "a1")[1:], 'begins with "a1" by the assistant'),
-        (["hi"], "message 1: 'hi' is not an object; correct it, or leave out that dialog"),
-        ([*talk("u1"), {"role": "tool", "content": "4"}], 'no answer to "u1"'),
-        ([{"role": "tool", "content": "4"}, *talk("u1", "a1")], 'begins with "4" by the tool'),
-        ({"messages": talk("u1", "a1"), "tools": [{"type": "x"}]}, "{'type': 'x'} has no name"),
-        ([{"role": "user", "content": None}], "message 1: it has neither text nor tool calls"),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], "'image_url'} is not a text"),
-        ({"conversations": [{"from": 3, "value": "x"}]}, "it has the role 3; the known roles"),
-    ],
-)  # fmt: skip
-def test_a_line_that_is_not_a_dialog_is_refused_with_its_number(tmp_path, line, words):
-    text = line if isinstance(line, str) else json.dumps(line)
-    path = tmp_path / "logs.jsonl"
-    path.write_text(json.dumps(talk("u", "a")) + "\n" + text)
-    with pytest.raises(UsageError) as excinfo:
-        read_dialogs(path)
-    assert words in str(excinfo.value) and "Line 2 of" in str(excinfo.value)
-    assert str(path) in str(excinfo.value) and str(excinfo.value).endswith(".")
-
-
-def test_a_file_without_readable_dialogs_is_refused(tmp_path):
-    (tmp_path / "empty.jsonl").write_text("\n\n")
-    (tmp_path / "latin.jsonl").write_bytes(b'["caf\xe9"]')
-    messages = {"missing": "cannot be read", "empty": "holds no dialog", "latin": "not UTF-8 text"}
-    for name, message in messages.items():
-        with pytest.raises(UsageError, match=message):
-            read_dialogs(tmp_path / f"{name}.jsonl")
+# Other sources of user turns
 
 
 def test_a_replay_refuses_personas_user_models_and_user_prompts(logs, tmp_path, capsys):
     with pytest.raises(UsageError, match=r"dialogs='logs.jsonl' and user_model='scripted'"):
         cast = drift.Cast(dialogs=logs, user_model=Scripted())
-        drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
+        drift.run(Scripted(), SUITE, tmp_path / "run", EIGHT_ROUNDS, cast=cast)
     for prompt in ("suite", "empty"):
         with pytest.raises(UsageError, match=f"user_prompt='{prompt}' "):
-            replay(tmp_path / "run", logs, replace(REPLAY, user_prompt=prompt))
+            replay(tmp_path / "run", logs, replace(EIGHT_ROUNDS, user_prompt=prompt))
     with pytest.raises(UsageError, match="with dialogs"):
-        settings = replace(REPLAY, user_prompt="replayed")
+        settings = replace(EIGHT_ROUNDS, user_prompt="replayed")
         drift.run(Scripted(), SUITE, tmp_path / "run", settings)
     assert not (tmp_path / "run").exists()
     for option in ("--persona", "--user-model"):
         command = ["drift", "--dialogs", str(logs), option, "default"]
         assert main([*command, "--out", str(tmp_path / "run")]) == 2
         assert f"{option} default and --dialogs" in capsys.readouterr().err
+
+
+# The command
 
 
 def test_the_command_replays_and_says_what_it_leaves_out(logs, tmp_path, capsys):

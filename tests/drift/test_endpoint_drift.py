@@ -27,6 +27,9 @@ def is_turn(body, turns):
     return len(texts) == turns + 1 and texts[1] == "hello there" and texts[-1] != "What?"
 
 
+# Answers that end a dialog, or not even that
+
+
 def fails_once(answer, matches):
     """A server that gives `answer` to the first request that matches, and replies to all others."""
     lock, failed = threading.Lock(), []
@@ -103,6 +106,20 @@ def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_
     assert len(server.bodies) == request_count  # nothing is asked again
 
 
+def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
+    model, _ = serve(fails_once(refusal(500, f"bad key {KEY}"), lambda body: is_turn(body, 3)))
+    run = measure(model, tmp_path / "run")
+    assert any(
+        "bad key ***" in record.get("ended", {}).get("reason", "") for record in as_json(run)
+    )
+    report.write([tmp_path / "run"], tmp_path / "run" / "report.html")
+    for path in (tmp_path / "run").rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes()
+
+
+# Retries
+
+
 def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
     bodies, malformed = set(), (200, {}, completion()[2][:40])
@@ -124,6 +141,9 @@ def test_malformed_answers_are_retried_a_bounded_number_of_times(serve, monkeypa
     with pytest.raises(ModelError, match="no chat completion"):
         model.generate([{"role": "user", "content": "Hello."}])
     assert len(server.bodies) == 3
+
+
+# Failures that stop a run
 
 
 @pytest.mark.slow
@@ -220,6 +240,9 @@ def test_begun_conversations_are_completed_before_others_begin(serve, tmp_path):
         assert index >= (number - 4) * REQUESTS
 
 
+# Replies without content, and cut ones
+
+
 @pytest.mark.parametrize(
     ("message", "reason", "recorded", "text"),
     [
@@ -278,15 +301,7 @@ def test_replies_that_are_cut_where_the_run_says_have_no_limit_of_the_server(ser
     assert "replies cut before the run's limit" not in dict(about_runs([run], [""])[0].rows)
 
 
-def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
-    model, _ = serve(fails_once(refusal(500, f"bad key {KEY}"), lambda body: is_turn(body, 3)))
-    run = measure(model, tmp_path / "run")
-    assert any(
-        "bad key ***" in record.get("ended", {}).get("reason", "") for record in as_json(run)
-    )
-    report.write([tmp_path / "run"], tmp_path / "run" / "report.html")
-    for path in (tmp_path / "run").rglob("*"):
-        assert path.is_dir() or KEY.encode() not in path.read_bytes()
+# Commands
 
 
 def command(server, *options):

@@ -82,6 +82,9 @@ def judge_run(folder, judge, force=False, **fields):
     return drift.run(Agent(), suite(), folder, settings, cast=drift.Cast(judging=judging)), checks
 
 
+# Agreement on labelled replies
+
+
 def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
     judge = Judge()
     run, (agreement,) = judge_run(tmp_path / "run", judge)
@@ -99,27 +102,6 @@ def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
     assert all(r.sampling.temperature == 0 and not r.methods for r in judge.requests)
     assert "Is the reply polite?" in judge.requests[0].messages[0]["content"]
     assert run.manifest.identity.to_json()["judges"] == {"judge": "a judge"}
-
-
-def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
-    first = Judge()
-    run, _ = judge_run(tmp_path / "run", first)
-    replies = [reply_in(request) for request in first.requests]
-    assert len(replies) == len(set(replies))
-    lines = (tmp_path / "run" / "judgements.jsonl").read_bytes()
-    records = (tmp_path / "run" / "records.jsonl").read_bytes()
-    last = records.splitlines(keepends=True)[-1]
-    (tmp_path / "run" / "records.jsonl").write_bytes(records.removesuffix(last))
-    (tmp_path / "run" / "judgements.jsonl").write_bytes(lines + b'{"torn')
-    second = Judge()
-    second_run, agreements = judge_run(tmp_path / "run", second)
-    assert second.requests == [] and agreements[0].kappa == 1
-    assert [r["probes"] for r in as_json(second_run)] == [r["probes"] for r in as_json(run)]
-    assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
-    damaged = lines.replace(b"Thank", b"Think", 1)
-    (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
-    with pytest.raises(RecordsError, match=r"Line 1 of .*judgements\.jsonl"):
-        judge_run(tmp_path / "run", second)
 
 
 def test_agreements_are_read_as_they_were_written_and_damaged_ones_refused(tmp_path):
@@ -160,6 +142,65 @@ def test_a_judge_without_labelled_replies_is_refused(tmp_path):
         with pytest.raises(UsageError, match=f"{len(follows) and 3} replies under '{label}'"):
             drift.run(Agent(), suite(POLITE, follows, breaks), tmp_path / "run", QUICK)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_judge_is_checked_on_labelled_turns_with_tool_calls(tmp_path):
+    entries = [f"{{run: git commit -m {number}}}" for number in range(4)]
+    (tmp_path / "git.yaml").write_text(
+        f"""
+cases:
+  - id: repo
+    system_prompt: Commit only what is tested.
+    measure: {{judge: Was it tested?, model: judge}}
+    follows: [{", ".join(f"{{run: make test {n}}}" for n in range(4))}]
+    breaks: [{", ".join(entries)}]
+"""
+    )
+    judge = Judge(lambda reply, messages: "Yes" if "make test" in reply else "No")
+    git = drift.load_suite(tmp_path / "git.yaml", probed=False)
+    chat = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x"}]}
+    (tmp_path / "logs.jsonl").write_text(json.dumps(chat) + "\n")
+    agreements = []
+    judging = Judging(lambda model, name: judge, on_agreement=agreements.append)
+    score_logs(read_logs(tmp_path / "logs.jsonl"), git, tmp_path / "run", judging)
+    assert agreements[0].follows == (4, 0, 0) and agreements[0].breaks == (0, 4, 0)
+
+
+# Answers
+
+
+def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
+    first = Judge()
+    run, _ = judge_run(tmp_path / "run", first)
+    replies = [reply_in(request) for request in first.requests]
+    assert len(replies) == len(set(replies))
+    lines = (tmp_path / "run" / "judgements.jsonl").read_bytes()
+    records = (tmp_path / "run" / "records.jsonl").read_bytes()
+    last = records.splitlines(keepends=True)[-1]
+    (tmp_path / "run" / "records.jsonl").write_bytes(records.removesuffix(last))
+    (tmp_path / "run" / "judgements.jsonl").write_bytes(lines + b'{"torn')
+    second = Judge()
+    second_run, agreements = judge_run(tmp_path / "run", second)
+    assert second.requests == [] and agreements[0].kappa == 1
+    assert [r["probes"] for r in as_json(second_run)] == [r["probes"] for r in as_json(run)]
+    assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
+    damaged = lines.replace(b"Thank", b"Think", 1)
+    (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
+    with pytest.raises(RecordsError, match=r"Line 1 of .*judgements\.jsonl"):
+        judge_run(tmp_path / "run", second)
+
+
+def test_two_names_of_one_judge_ask_it_once(tmp_path):
+    same_model = {**POLITE, "model": "the same"}
+    first, _ = suite().cases[0].rules
+    rules = (first, replace(first, id="again", measure=same_model))
+    manners = replace(suite(), cases=(replace(suite().cases[0], rules=rules),))
+    judge = Judge()
+    cast = drift.Cast(judging=Judging(lambda model, name: judge))
+    settings = replace(QUICK, conversations=1)
+    drift.run(Agent(), manners, tmp_path / "run", settings, cast=cast)
+    replies = [reply_in(request) for request in judge.requests]
+    assert len(replies) == len(set(replies)) == 8 + 3
 
 
 def test_an_unclear_verdict_is_asked_for_once_more_and_then_counts_as_unanswered(tmp_path):
@@ -203,6 +244,9 @@ def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_pa
 
     run, _ = judge_run(tmp_path / "other", Judge(withhold))
     assert all(record["unanswered"][0]["why"] == "judge" for record in as_json(run))
+
+
+# Baselines, replays and logs
 
 
 def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
@@ -272,39 +316,7 @@ def test_a_judge_of_logs_is_shown_the_tool_calls_in_their_order(tmp_path):
     assert (probe.rule, probe.score, probe.reply) == ("polite", 1, "")
 
 
-def test_a_judge_is_checked_on_labelled_turns_with_tool_calls(tmp_path):
-    entries = [f"{{run: git commit -m {number}}}" for number in range(4)]
-    (tmp_path / "git.yaml").write_text(
-        f"""
-cases:
-  - id: repo
-    system_prompt: Commit only what is tested.
-    measure: {{judge: Was it tested?, model: judge}}
-    follows: [{", ".join(f"{{run: make test {n}}}" for n in range(4))}]
-    breaks: [{", ".join(entries)}]
-"""
-    )
-    judge = Judge(lambda reply, messages: "Yes" if "make test" in reply else "No")
-    git = drift.load_suite(tmp_path / "git.yaml", probed=False)
-    chat = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x"}]}
-    (tmp_path / "logs.jsonl").write_text(json.dumps(chat) + "\n")
-    agreements = []
-    judging = Judging(lambda model, name: judge, on_agreement=agreements.append)
-    score_logs(read_logs(tmp_path / "logs.jsonl"), git, tmp_path / "run", judging)
-    assert agreements[0].follows == (4, 0, 0) and agreements[0].breaks == (0, 4, 0)
-
-
-def test_two_names_of_one_judge_ask_it_once(tmp_path):
-    same_model = {**POLITE, "model": "the same"}
-    first, _ = suite().cases[0].rules
-    rules = (first, replace(first, id="again", measure=same_model))
-    manners = replace(suite(), cases=(replace(suite().cases[0], rules=rules),))
-    judge = Judge()
-    cast = drift.Cast(judging=Judging(lambda model, name: judge))
-    settings = replace(QUICK, conversations=1)
-    drift.run(Agent(), manners, tmp_path / "run", settings, cast=cast)
-    replies = [reply_in(request) for request in judge.requests]
-    assert len(replies) == len(set(replies)) == 8 + 3
+# Which model judges
 
 
 def test_the_measured_model_is_its_own_judge_if_a_measure_names_it(tmp_path):
@@ -321,6 +333,12 @@ def test_the_measured_model_is_its_own_judge_if_a_measure_names_it(tmp_path):
     cast = drift.Cast(judging=Judging(never))
     run = drift.run(Both(), suite(), tmp_path / "run", QUICK, cast=cast)
     assert len(run.records) == QUICK.conversations
+
+
+def test_a_conversation_that_nobody_judges_is_refused():
+    dialog = Dialog(draw_pairing(suite(), QUICK, 0))
+    with pytest.raises(UsageError, match=r"Is the reply polite.*`holdfast drift`"):
+        asyncio.run(hold_dialog(Agent(), dialog, (), QUICK))
 
 
 def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_path, capsys):
@@ -343,6 +361,35 @@ def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_pat
     assert "follows: 4 yes" in stderr and "breaks: 4 no" in stderr
     scores = {p["score"] for r in as_json(read_run(tmp_path / "run")) for p in r["probes"]}
     assert scores == {0.0}
+
+
+def test_a_local_model_can_judge(tmp_path, capsys):
+    """A judge that says yes to everything is found not to agree, and scores only if forced."""
+    judge = shutil.copytree(DEFAULT_FOLDER, tmp_path / "yes")
+    template = (judge / "chat_template.jinja").read_text()
+    told_to = "{{ '<|begin|><|system|>Say only: Yes.<|end|>' }}"
+    (judge / "chat_template.jinja").write_text(template.replace("{{ '<|begin|>' }}", told_to))
+    case = {"id": "waiter", "system_prompt": "Be polite.", "probe": "Who are you?"}
+    case |= {"measure": {**POLITE, "model": str(judge)}}
+    case |= {"follows": list(FOLLOWS), "breaks": list(BREAKS)}
+    suite_file = tmp_path / "manners.yaml"
+    suite_file.write_text(json.dumps({"cases": [case], "starters": ["hello"]}))
+    words = ["drift", "--suite", str(suite_file), "--rounds", "1", "--conversations", "2"]
+    words += ["--max-new-tokens", "8", "--out", str(tmp_path / "run")]
+    assert main(words) == 1
+    stderr = capsys.readouterr().err
+    assert "4 of 8" in stderr and "kappa 0.00" in stderr
+    assert "--force-judge" in stderr
+    assert main([*words, "--force-judge"]) == 0
+    answers = (tmp_path / "run" / "judgements.jsonl").read_bytes()
+    records = as_json(read_run(tmp_path / "run"))
+    (first, second) = [probe for record in records for probe in record["probes"]]
+    assert first["score"] == second["score"] == 1 and first["judge"] == str(judge)
+    assert main([*words, "--force-judge"]) == 0
+    assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == answers, "nothing is asked twice"
+
+
+# The measure
 
 
 @pytest.mark.parametrize(
@@ -372,10 +419,7 @@ def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
         build("judgee")
 
 
-def test_a_conversation_that_nobody_judges_is_refused():
-    dialog = Dialog(draw_pairing(suite(), QUICK, 0))
-    with pytest.raises(UsageError, match=r"Is the reply polite.*`holdfast drift`"):
-        asyncio.run(hold_dialog(Agent(), dialog, (), QUICK))
+# Verdicts and kappa
 
 
 @pytest.mark.parametrize(
@@ -405,29 +449,3 @@ def test_a_coin_passes_for_a_judge_less_than_once_in_twenty():
     labels = [True] * 4 + [False] * 4
     tossed = itertools.product((False, True), repeat=8)
     assert sum(cohens_kappa(labels, [*verdicts]) >= 0.6 for verdicts in tossed) / 2**8 < 0.05
-
-
-def test_a_local_model_can_judge(tmp_path, capsys):
-    """A judge that says yes to everything is found not to agree, and scores only if forced."""
-    judge = shutil.copytree(DEFAULT_FOLDER, tmp_path / "yes")
-    template = (judge / "chat_template.jinja").read_text()
-    told_to = "{{ '<|begin|><|system|>Say only: Yes.<|end|>' }}"
-    (judge / "chat_template.jinja").write_text(template.replace("{{ '<|begin|>' }}", told_to))
-    case = {"id": "waiter", "system_prompt": "Be polite.", "probe": "Who are you?"}
-    case |= {"measure": {**POLITE, "model": str(judge)}}
-    case |= {"follows": list(FOLLOWS), "breaks": list(BREAKS)}
-    suite_file = tmp_path / "manners.yaml"
-    suite_file.write_text(json.dumps({"cases": [case], "starters": ["hello"]}))
-    words = ["drift", "--suite", str(suite_file), "--rounds", "1", "--conversations", "2"]
-    words += ["--max-new-tokens", "8", "--out", str(tmp_path / "run")]
-    assert main(words) == 1
-    stderr = capsys.readouterr().err
-    assert "4 of 8" in stderr and "kappa 0.00" in stderr
-    assert "--force-judge" in stderr
-    assert main([*words, "--force-judge"]) == 0
-    answers = (tmp_path / "run" / "judgements.jsonl").read_bytes()
-    records = as_json(read_run(tmp_path / "run"))
-    (first, second) = [probe for record in records for probe in record["probes"]]
-    assert first["score"] == second["score"] == 1 and first["judge"] == str(judge)
-    assert main([*words, "--force-judge"]) == 0
-    assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == answers, "nothing is asked twice"

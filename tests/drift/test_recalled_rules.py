@@ -43,6 +43,9 @@ class Remembers(ScriptedModel):
         return "Hello." if len(request.messages) > 2 else "Hello. Tony"
 
 
+# Recall
+
+
 def run_of(suite, folder, **fields):
     settings = drift.Settings(rounds=4, conversations=2, user_prompt="empty", recall=True, **fields)
     return drift.run(Remembers(), suite, folder, settings)
@@ -78,6 +81,29 @@ def test_broken_rules_that_are_still_stated_are_counted(tmp_path, capsys):
     assert re.split(r" {2,}", line.strip())[3] == "2"
 
 
+def test_a_list_of_rules_that_was_cut_off_is_no_evidence_for_those_it_did_not_reach(tmp_path):
+    class Cut(Remembers):
+        async def generate(self, request):
+            reply = await super().generate(request)
+            if "your instructions" in request.messages[-1]["content"]:
+                assert request.sampling.max_new_tokens == 300
+                return dataclasses.replace(reply, stop_reason="length")
+            return reply
+
+    settings = drift.Settings(
+        rounds=2,
+        conversations=1,
+        user_prompt="empty",
+        recall=True,
+        sampling=Sampling(max_new_tokens=20),
+    )
+    (record,) = drift.run(Cut(), SUITE, tmp_path / "run", settings).conversations
+    stated = [probe for probe in record.probes if probe.kind == "recall"]
+    assert {(probe.rule, probe.score) for probe in stated} == {("sign", 1)}
+    missed = [probe for probe in record.unscored if probe.kind == "recall"]
+    assert {(probe.rule, probe.why) for probe in missed} == {("short", "cut")}
+
+
 def test_a_suite_that_cannot_recognise_its_rules_is_refused(tmp_path):
     suite = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(FREE,)),), ("Hi!",))
     with pytest.raises(UsageError) as excinfo:
@@ -99,6 +125,9 @@ cases:
     assert rule.text == "End every reply with Tony."
     assert (rule.recalled.score("Tony").value, rule.recalled.score("Ann").value) == (1, 0)
     assert plain.fingerprint != stated.fingerprint
+
+
+# The rules of a prompt, for reminders
 
 
 def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
@@ -136,29 +165,6 @@ def test_the_rules_of_a_prompt_are_chosen_by_kind():
     plain = dataclasses.replace(FREE, text="Say o.")
     with pytest.raises(UsageError):
         CaseRules(Case("tony", "rules", "Rules.", rules=(plain,))).of_kinds(["closing"])
-
-
-def test_a_list_of_rules_that_was_cut_off_is_no_evidence_for_those_it_did_not_reach(tmp_path):
-    class Cut(Remembers):
-        async def generate(self, request):
-            reply = await super().generate(request)
-            if "your instructions" in request.messages[-1]["content"]:
-                assert request.sampling.max_new_tokens == 300
-                return dataclasses.replace(reply, stop_reason="length")
-            return reply
-
-    settings = drift.Settings(
-        rounds=2,
-        conversations=1,
-        user_prompt="empty",
-        recall=True,
-        sampling=Sampling(max_new_tokens=20),
-    )
-    (record,) = drift.run(Cut(), SUITE, tmp_path / "run", settings).conversations
-    stated = [probe for probe in record.probes if probe.kind == "recall"]
-    assert {(probe.rule, probe.score) for probe in stated} == {("sign", 1)}
-    missed = [probe for probe in record.unscored if probe.kind == "recall"]
-    assert {(probe.rule, probe.why) for probe in missed} == {("short", "cut")}
 
 
 def test_rules_that_the_last_reply_broke_are_found_by_the_rules_of_a_case():

@@ -17,14 +17,7 @@ from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import ModelError, RequestFailed, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.measures.turns import When
-from holdfast.methods import (
-    CheckAndRetry,
-    Reminder,
-    Repair,
-    compile_methods,
-    parse,
-    spec_of,
-)
+from holdfast.methods import CheckAndRetry, Reminder, Repair, compile_methods, parse, spec_of
 from holdfast.methods.exchanges import split_exchanges
 from holdfast.models.checked_replies import generate_checked
 from holdfast.models.requests import Request, TokenUsage
@@ -45,8 +38,8 @@ SUITE = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(SIGN, SHORT)
 
 
 @dataclasses.dataclass(frozen=True)
-class Words:
-    """A rule that a reply breaks by each of these words."""
+class LoudAndRude:
+    """Two rules: "LOUD" in a reply breaks the first, "damn" the second."""
 
     texts: tuple[str, ...] = ("No shouting.", "No swearing.")
 
@@ -70,26 +63,40 @@ def contents(messages):
     return [message["content"] for message in messages]
 
 
-TALK = dialog("a", "LOUD", "b", "fine", "c", "LOUD damn", "d")
+RUDE_DIALOG = dialog("a", "LOUD", "b", "fine", "c", "LOUD damn", "d")
+
+
+class Signs(ScriptedModel):
+    """Signs only when reminded."""
+
+    def text(self, request):
+        messages = request.compiled.edit(request.messages, request.editing_seed)
+        return "Hello. Tony" if "[Reminder" in messages[-1]["content"] else "Hello."
+
+
+# Exchanges
 
 
 def test_exchanges_are_the_chat_in_pieces():
     tool = {"role": "tool", "content": "7"}
-    messages = (*TALK[:3], tool, *TALK[3:])
+    messages = (*RUDE_DIALOG[:3], tool, *RUDE_DIALOG[3:])
     before, exchanges = split_exchanges(messages)
-    assert before == [TALK[0]]
+    assert before == [RUDE_DIALOG[0]]
     assert [exchange.user["content"] for exchange in exchanges] == ["a", "b", "c", "d"]
     messages_again = [message for exchange in exchanges for message in exchange.messages]
     assert (*before, *messages_again) == messages
-    assert split_exchanges(TALK[:1]) == ([TALK[0]], [])
+    assert split_exchanges(RUDE_DIALOG[:1]) == ([RUDE_DIALOG[0]], [])
+
+
+# `repair`
 
 
 def test_repair_drops_the_exchanges_that_broke_a_rule():
-    repair = Repair().with_rules(Words())
-    assert contents(repair.edit(TALK, 0)) == ["Be calm.", "b", "fine", "d"]
+    repair = Repair().with_rules(LoudAndRude())
+    assert contents(repair.edit(RUDE_DIALOG, 0)) == ["Be calm.", "b", "fine", "d"]
     # the exchange to be answered, or continued, stays
-    assert contents(repair.edit(TALK[:-1], 0)) == ["Be calm.", "b", "fine", "c", "LOUD damn"]
-    assert repair.edit(TALK[:2], 0) == TALK[:2]
+    assert contents(repair.edit(RUDE_DIALOG[:-1], 0)) == ["Be calm.", "b", "fine", "c", "LOUD damn"]
+    assert repair.edit(RUDE_DIALOG[:2], 0) == RUDE_DIALOG[:2]
     messages = dialog("a", "fine", "b")
     assert repair.edit(messages, 0) == messages
 
@@ -98,14 +105,14 @@ def test_repair_keeps_instructions_in_the_exchanges_that_it_drops():
     """A message of the developer holds on, though the reply before it broke a rule."""
     instruction = {"role": "system", "content": "Be brief from now on."}
     summary = {"role": "summary", "content": ""}  # the proxy's role for items that are no turns
-    talk = (*TALK[:3], instruction, summary, {"role": "user", "content": "e"})
-    repair = Repair().with_rules(Words())
-    assert repair.edit(talk, 0) == (TALK[0], instruction, summary, talk[-1])
+    talk = (*RUDE_DIALOG[:3], instruction, summary, {"role": "user", "content": "e"})
+    repair = Repair().with_rules(LoudAndRude())
+    assert repair.edit(talk, 0) == (RUDE_DIALOG[0], instruction, summary, talk[-1])
 
 
 def test_repair_marks_the_exchanges_that_broke_a_rule():
-    repair = Repair("mark").with_rules(Words())
-    whole = repair.edit(TALK, 0)
+    repair = Repair("mark").with_rules(LoudAndRude())
+    whole = repair.edit(RUDE_DIALOG, 0)
     assert contents(whole) == [
         "Be calm.",
         "a",
@@ -116,42 +123,11 @@ def test_repair_marks_the_exchanges_that_broke_a_rule():
         "LOUD damn",
         "[Your last reply broke these rules: No shouting. No swearing.]\n\nd",
     ]
-    for end in range(1, len(TALK) + 1):
-        assert repair.edit(TALK[:end], 0) == whole[:end]
+    for end in range(1, len(RUDE_DIALOG) + 1):
+        assert repair.edit(RUDE_DIALOG[:end], 0) == whole[:end]
 
 
-def test_rules_are_read_before_other_methods_add_text():
-    """The reminder says "quiet", at which the rule would not apply."""
-    reminder = Reminder(1, text="quiet please")
-    for methods in ((reminder, Repair()), (Repair(), reminder)):
-        methods_with_rules = with_rules(Words(), methods)
-        assert contents(compile_methods(methods_with_rules).edit(TALK, 0)) == [
-            "Be calm.",
-            "[Reminder: quiet please]\n\nb",
-            "fine",
-            "[Reminder: quiet please]\n\nd",
-        ]
-
-
-def test_a_rule_without_a_text_is_said_by_its_sentence_of_the_prompt_or_by_the_prompt():
-    prompt = "Be Tony. Sign every reply with Tony. Three words are enough."
-    rules = (dataclasses.replace(rule, text="") for rule in (SIGN, SHORT))
-    case_rules = CaseRules(Case("tony", "rules", prompt, rules=rules))
-    assert case_rules.texts == ("Sign every reply with Tony.", prompt)
-    assert case_rules.broken("Hi?", "It is a lot of words.") == case_rules.texts
-    retry = CheckAndRetry().with_rules(case_rules)
-    *_, last = retry.remind(dialog("a"), [prompt, prompt])
-    assert last["content"] == f"[Reminder: {prompt}]\n\na"
-
-
-@pytest.mark.parametrize("method", [Repair(), CheckAndRetry()])
-def test_a_method_that_needs_rules_says_so_where_there_are_none(method):
-    act = method.edit if isinstance(method, Repair) else partial(method.broken, is_cut=False)
-    with pytest.raises(UsageError) as unknown:
-        act(TALK, "x" if isinstance(method, CheckAndRetry) else 0)
-    assert unknown.value.value == method.name
-    # the rules are no part of its spec, so that records name it as it was asked for
-    assert parse(spec_of([method.with_rules(Words())])) == (method,)
+# `check-and-retry`
 
 
 class Draws(ScriptedModel):
@@ -169,7 +145,7 @@ class Draws(ScriptedModel):
 
 
 def draw_checked(model, n=2):
-    methods = (CheckAndRetry(n).with_rules(Words()),)
+    methods = (CheckAndRetry(n).with_rules(LoudAndRude()),)
     return asyncio.run(generate_checked(model, Request(dialog("a"), methods, seed=5)))
 
 
@@ -245,6 +221,74 @@ def test_a_reply_that_was_cut_does_not_break_what_its_end_decides():
     assert rules.broken("Hi?", reply) == (SHORT.text,)
 
 
+def test_a_model_by_itself_draws_nothing_again():
+    with pytest.raises(ModelError):
+        model().generate(dialog("a"), [CheckAndRetry().with_rules(LoudAndRude())])
+
+
+# The rules of the prompt
+
+
+def test_rules_are_read_before_other_methods_add_text():
+    """The reminder says "quiet", at which the rule would not apply."""
+    reminder = Reminder(1, text="quiet please")
+    for methods in ((reminder, Repair()), (Repair(), reminder)):
+        methods_with_rules = with_rules(LoudAndRude(), methods)
+        assert contents(compile_methods(methods_with_rules).edit(RUDE_DIALOG, 0)) == [
+            "Be calm.",
+            "[Reminder: quiet please]\n\nb",
+            "fine",
+            "[Reminder: quiet please]\n\nd",
+        ]
+
+
+def test_a_rule_without_a_text_is_said_by_its_sentence_of_the_prompt_or_by_the_prompt():
+    prompt = "Be Tony. Sign every reply with Tony. Three words are enough."
+    rules = (dataclasses.replace(rule, text="") for rule in (SIGN, SHORT))
+    case_rules = CaseRules(Case("tony", "rules", prompt, rules=rules))
+    assert case_rules.texts == ("Sign every reply with Tony.", prompt)
+    assert case_rules.broken("Hi?", "It is a lot of words.") == case_rules.texts
+    retry = CheckAndRetry().with_rules(case_rules)
+    *_, last = retry.remind(dialog("a"), [prompt, prompt])
+    assert last["content"] == f"[Reminder: {prompt}]\n\na"
+
+
+@pytest.mark.parametrize("method", [Repair(), CheckAndRetry()])
+def test_a_method_that_needs_rules_says_so_where_there_are_none(method):
+    act = method.edit if isinstance(method, Repair) else partial(method.broken, is_cut=False)
+    with pytest.raises(UsageError) as unknown:
+        act(RUDE_DIALOG, "x" if isinstance(method, CheckAndRetry) else 0)
+    assert unknown.value.value == method.name
+    # the rules are no part of its spec, so that records name it as it was asked for
+    assert parse(spec_of([method.with_rules(LoudAndRude())])) == (method,)
+
+
+def test_a_suite_without_texts_is_checked(tmp_path):
+    french = "Ce matin, j'ai fait une longue promenade."
+
+    class French(ScriptedModel):
+        """Replies in French only when reminded."""
+
+        def text(self, request):
+            messages = request.compiled.edit(request.messages, request.editing_seed)
+            is_reminded = "[Reminder: Always reply in French.]" in messages[-1]["content"]
+            return french if is_reminded else "This morning I went for a long walk."
+
+    suite = drift.load_suite("everyday").only(["french-1"])
+    settings = drift.Settings(rounds=2, conversations=1, user_prompt="empty")
+    methods = ["none", "check-and-retry", "repair"]
+    run = drift.run(French(), suite, tmp_path / "run", settings, methods)
+    scores = {
+        record.method: {probe.score for probe in record.probes} for record in run.conversations
+    }
+    assert scores == {"none": {0.0}, "check-and-retry": {1.0}, "repair": {0.0}}
+    # so that no page advises what was measured only on suites whose rules have texts
+    assert not run.manifest.checkable
+
+
+# Refusals before a run
+
+
 def test_several_retries_are_refused():
     with pytest.raises(UsageError):
         drift.run(
@@ -291,17 +335,7 @@ def test_a_method_that_would_not_check_a_probe_is_refused(tmp_path):
     check_before_loading(matched, tmp_path / "run", every, ["none", "check-and-retry"])
 
 
-def test_a_model_by_itself_draws_nothing_again():
-    with pytest.raises(ModelError):
-        model().generate(dialog("a"), [CheckAndRetry().with_rules(Words())])
-
-
-class Signs(ScriptedModel):
-    """Signs only when reminded."""
-
-    def text(self, request):
-        messages = request.compiled.edit(request.messages, request.editing_seed)
-        return "Hello. Tony" if "[Reminder" in messages[-1]["content"] else "Hello."
+# Runs
 
 
 def test_a_run_records_how_often_replies_were_drawn_again(tmp_path):
@@ -343,17 +377,6 @@ def replies_of(run):
     return [turn for turn in record.turns if turn.speaker == "agent"] + [*record.probes]
 
 
-@pytest.mark.parametrize("status", [429, 503, 529])
-def test_a_retry_at_an_endpoint_waits_for_a_busy_server(serve, tmp_path, status):
-    busy = refusal(status, "Slow down.", headers={"Retry-After-Ms": "10"})
-    kept = completion("Hello. Tony")
-    run = run_at_endpoint(serve, tmp_path / "run", lambda attempt: busy if attempt == 1 else kept)
-    assert {(reply.retries, reply.retry_failed) for reply in replies_of(run)} == {(1, None)}
-    assert {turn.text for turn in run.conversations[0].turns if turn.speaker == "agent"} == {
-        "Hello. Tony"
-    }
-
-
 @pytest.mark.parametrize(
     ("answer", "num_retries"),
     [(refusal(500, "Out of memory."), None), (completion(""), 1)],
@@ -372,27 +395,15 @@ def test_a_run_records_that_a_retry_failed(serve, tmp_path, monkeypatch, answer,
     )
 
 
-def test_a_suite_without_texts_is_checked(tmp_path):
-    french = "Ce matin, j'ai fait une longue promenade."
-
-    class French(ScriptedModel):
-        """Replies in French only when reminded."""
-
-        def text(self, request):
-            messages = request.compiled.edit(request.messages, request.editing_seed)
-            is_reminded = "[Reminder: Always reply in French.]" in messages[-1]["content"]
-            return french if is_reminded else "This morning I went for a long walk."
-
-    suite = drift.load_suite("everyday").only(["french-1"])
-    settings = drift.Settings(rounds=2, conversations=1, user_prompt="empty")
-    methods = ["none", "check-and-retry", "repair"]
-    run = drift.run(French(), suite, tmp_path / "run", settings, methods)
-    scores = {
-        record.method: {probe.score for probe in record.probes} for record in run.conversations
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_a_retry_at_an_endpoint_waits_for_a_busy_server(serve, tmp_path, status):
+    busy = refusal(status, "Slow down.", headers={"Retry-After-Ms": "10"})
+    kept = completion("Hello. Tony")
+    run = run_at_endpoint(serve, tmp_path / "run", lambda attempt: busy if attempt == 1 else kept)
+    assert {(reply.retries, reply.retry_failed) for reply in replies_of(run)} == {(1, None)}
+    assert {turn.text for turn in run.conversations[0].turns if turn.speaker == "agent"} == {
+        "Hello. Tony"
     }
-    assert scores == {"none": {0.0}, "check-and-retry": {1.0}, "repair": {0.0}}
-    # so that no page advises what was measured only on suites whose rules have texts
-    assert not run.manifest.checkable
 
 
 def test_a_page_says_what_methods_cost_in_tokens_and_draws(tmp_path):

@@ -43,6 +43,27 @@ def run(tmp_path_factory):
     return drift.run(Forgetful(), SUITE, tmp_path_factory.mktemp("rules") / "run", settings)
 
 
+class Wavering(Forgetful):
+    """Never signs; from round 2 on, few conversations are cheap, but in round 3 most are."""
+
+    def text(self, request):
+        chat, conversation = request.messages, request.thread[1]
+        rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+        less = number > 1 and conversation % 6 >= (5 if number == 3 else 1)
+        is_kept = {"signs": False, "cheap": not less}.get(rule, True) or request.methods
+        return "kept" if is_kept else "broken"
+
+
+@pytest.fixture(scope="module")
+def wavering(tmp_path_factory):
+    settings = drift.Settings(rounds=5, conversations=24)
+    folder = tmp_path_factory.mktemp("wavering") / "run"
+    return drift.run(Wavering(), SUITE, folder, settings, METHODS)
+
+
+# Scores by rule and round
+
+
 def test_each_rule_has_its_scores_by_round(run):
     rows = rule_rows(read_series(run))
     assert [row.group for row in rows] == ["signs", "cheap", "short"]
@@ -67,6 +88,62 @@ def test_a_rule_lost_only_in_the_last_round_is_reported_for_that_round(run):
     assert opening_of(three)[0].startswith("In round 3,") and "“signs”" in opening_of(three)[0]
 
 
+def test_first_broken_skips_unmeasured_rounds():
+    values = np.array([[1, np.nan, 0.4], [0.5, 1, 1], [np.nan, 0, 0]])
+    assert first_broken(values) == [3, 0, 2]
+
+
+def test_a_fall_that_rests_on_too_few_scores_is_not_called_none(run):
+    row = rule_rows(read_series(run))[0]
+    values = row.values.copy()
+    values[:5, -1] = np.nan  # five of 24 conversations were cut in the last round
+    values[:5, 2] = np.nan
+    few = EstimateRow(row.series, row.measure, values, row.members, row.group, row.case, row.rule)
+    assert few.change.n == 19 and few.change.mean < -0.5
+    assert fall_text(few) == (
+        "scored in both the first round and the last in 19 of 24 conversations, too few to tell"
+        " (that takes 20)"
+    )
+
+
+# Rules that are never followed
+
+
+def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
+    rows = rule_rows(read_series(wavering)[:1])
+    never, less, steady = (fall_text(row) for row in rows)
+    assert "0 of 24" in never and re.findall(r"\d", less) == ["2", "2", "4", "5"]
+    assert not re.search(r"\d", steady)
+    assert [row.never_followed for row in rows] == [True, False, False]
+    lower = [(row.lower_in_rounds, row.lower_from_round) for row in rows]
+    assert lower == [((), None), ((2, 4, 5), 2), ((), None)]
+
+
+def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
+    class Rarely(Forgetful):
+        def text(self, request):
+            return "kept" if request.thread[1] == 5 else "broken"
+
+    settings = drift.Settings(rounds=2, conversations=40)
+    run = drift.run(Rarely(), SUITE, tmp_path / "run", settings)
+    series = read_series(run)
+    falls = {"never followed (less than 20% everywhere)"}
+    assert {fall_text(row) for row in rule_rows(series)} == falls
+    assert opening_of(series)[0].endswith("“signs”, “cheap” and “short”.")
+
+
+def test_conversations_without_a_score_do_not_show_that_a_rule_is_never_followed():
+    """In 30 conversations, the replies to a rule were judged in a few, and broke it."""
+    values = np.full((30, 2), np.nan)
+    values[:19] = 0.0
+    assert not is_never_followed(values, error=0.05), "19 are too few"
+    values[19, 1] = 0.0
+    assert is_never_followed(values, error=0.05)
+
+
+# The first sentence
+
+
 class Trading(ScriptedModel):
     """Keeps one rule until round 2 and another one from then on, so that their mean stays."""
 
@@ -82,34 +159,6 @@ def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
     assert results_of(drift_run).findings.outcome is Outcome.DRIFTS
 
 
-class Wavering(Forgetful):
-    """Never signs; from round 2 on, few conversations are cheap, but in round 3 most are."""
-
-    def text(self, request):
-        chat, conversation = request.messages, request.thread[1]
-        rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
-        less = number > 1 and conversation % 6 >= (5 if number == 3 else 1)
-        is_kept = {"signs": False, "cheap": not less}.get(rule, True) or request.methods
-        return "kept" if is_kept else "broken"
-
-
-@pytest.fixture(scope="module")
-def wavering(tmp_path_factory):
-    settings = drift.Settings(rounds=5, conversations=24)
-    folder = tmp_path_factory.mktemp("wavering") / "run"
-    return drift.run(Wavering(), SUITE, folder, settings, METHODS)
-
-
-def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
-    rows = rule_rows(read_series(wavering)[:1])
-    never, less, steady = (fall_text(row) for row in rows)
-    assert "0 of 24" in never and re.findall(r"\d", less) == ["2", "2", "4", "5"]
-    assert not re.search(r"\d", steady)
-    assert [row.never_followed for row in rows] == [True, False, False]
-    lower = [(row.lower_in_rounds, row.lower_from_round) for row in rows]
-    assert lower == [((), None), ((2, 4, 5), 2), ((), None)]
-
-
 def test_the_first_sentence_names_the_rules(wavering):
     first, second, *_ = opening_of(read_series(wavering))
     assert re.search("never .*“signs” .*“cheap” .*round 2", first)
@@ -120,34 +169,6 @@ def test_too_few_conversations_name_no_rule(tmp_path):
     few = drift.run(Wavering(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
     assert opening_of(read_series(few))[0].startswith("Only 8 conversations,")
     assert fall_text(rule_rows(read_series(few))[0]).startswith("n = 8,")
-
-
-def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
-    series = read_series(wavering)
-    pairs = rule_differences(series, rule_rows(series))
-    compared = [(pair.row.group, pair.row.series.method) for pair in pairs]
-    assert compared == [(name, "boost:factor=4") for name in ("signs", "cheap", "short")]
-    assert [pair.last_round.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
-    assert pairs[1].over_all_rounds.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
-    page = report.write([wavering.folder], tmp_path / "report.html").read_text()
-    assert "<h3>Rule by method</h3>" in page and "against none" in page
-    prompts = page[page.index('id="prompt-table"') :]
-    assert all(f">tony · {method}" in prompts for method in ("none", "boost"))
-    none, boost = summarise(wavering).to_json()["results"]
-    assert [rule["kept_in_any_round"] for rule in none["rules"]] == [0, 24, 24]
-    assert [rule["lower_from_round"] for rule in none["rules"]] == [None, 2, None]
-    assert none["rules"][1]["lower_in_rounds"] == (2, 4, 5) and none["rules"][1]["against"] is None
-    verdicts = [rule["against"]["last_round"]["verdict"] for rule in boost["rules"]]
-    assert verdicts == ["higher", "higher", "cannot tell"]
-
-
-def test_a_run_with_rules_suggests_the_baseline_until_it_has_been_asked(run, tmp_path):
-    hint = " ".join(report.table(run).split()[-12:])
-    assert baseline_hint(rule_rows(read_series(run))).endswith(hint) and "--baseline" in hint
-    settings = drift.Settings(rounds=1, conversations=2)
-    baseline_run = drift.run(Forgetful(), SUITE, tmp_path / "run", settings)
-    drift.ask_baseline(Forgetful(), SUITE, tmp_path / "run", settings)
-    assert "--baseline" not in report.table(baseline_run)
 
 
 @pytest.mark.parametrize("rules", (1, 9))
@@ -190,31 +211,36 @@ def test_of_rules_that_lose_the_same_the_first_sentence_names_all_or_none(tmp_pa
     assert names in opening_of(read_series(run))[0]
 
 
-def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
-    class Rarely(Forgetful):
-        def text(self, request):
-            return "kept" if request.thread[1] == 5 else "broken"
-
-    settings = drift.Settings(rounds=2, conversations=40)
-    run = drift.run(Rarely(), SUITE, tmp_path / "run", settings)
-    series = read_series(run)
-    falls = {"never followed (less than 20% everywhere)"}
-    assert {fall_text(row) for row in rule_rows(series)} == falls
-    assert opening_of(series)[0].endswith("“signs”, “cheap” and “short”.")
+# Methods
 
 
-def test_conversations_without_a_score_do_not_show_that_a_rule_is_never_followed():
-    """In 30 conversations, the replies to a rule were judged in a few, and broke it."""
-    values = np.full((30, 2), np.nan)
-    values[:19] = 0.0
-    assert not is_never_followed(values, error=0.05), "19 are too few"
-    values[19, 1] = 0.0
-    assert is_never_followed(values, error=0.05)
+def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
+    series = read_series(wavering)
+    pairs = rule_differences(series, rule_rows(series))
+    compared = [(pair.row.group, pair.row.series.method) for pair in pairs]
+    assert compared == [(name, "boost:factor=4") for name in ("signs", "cheap", "short")]
+    assert [pair.last_round.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
+    assert pairs[1].over_all_rounds.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
+    page = report.write([wavering.folder], tmp_path / "report.html").read_text()
+    assert "<h3>Rule by method</h3>" in page and "against none" in page
+    prompts = page[page.index('id="prompt-table"') :]
+    assert all(f">tony · {method}" in prompts for method in ("none", "boost"))
+    none, boost = summarise(wavering).to_json()["results"]
+    assert [rule["kept_in_any_round"] for rule in none["rules"]] == [0, 24, 24]
+    assert [rule["lower_from_round"] for rule in none["rules"]] == [None, 2, None]
+    assert none["rules"][1]["lower_in_rounds"] == (2, 4, 5) and none["rules"][1]["against"] is None
+    verdicts = [rule["against"]["last_round"]["verdict"] for rule in boost["rules"]]
+    assert verdicts == ["higher", "higher", "cannot tell"]
 
 
-def test_first_broken_skips_unmeasured_rounds():
-    values = np.array([[1, np.nan, 0.4], [0.5, 1, 1], [np.nan, 0, 0]])
-    assert first_broken(values) == [3, 0, 2]
+def test_methods_with_unequal_numbers_of_conversations_give_both(tmp_path):
+    for method, conversations in (("none", 4), ("boost:factor=4", 2)):
+        settings = drift.Settings(rounds=2, conversations=conversations)
+        run = drift.run(Forgetful(), SUITE, tmp_path / "run", settings, [method])
+    assert "short (n = 2 to 4, too few to tell)" in report.table(run)
+
+
+# Terminal, page and table
 
 
 def test_the_terminal_has_a_line_per_rule(run, wavering):
@@ -245,13 +271,6 @@ def test_page_reports_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_pat
     assert [probe[-2] for probe in probes[:3]] == ["signs", "cheap", "short"]
 
 
-def test_methods_with_unequal_numbers_of_conversations_give_both(tmp_path):
-    for method, conversations in (("none", 4), ("boost:factor=4", 2)):
-        settings = drift.Settings(rounds=2, conversations=conversations)
-        run = drift.run(Forgetful(), SUITE, tmp_path / "run", settings, [method])
-    assert "short (n = 2 to 4, too few to tell)" in report.table(run)
-
-
 def test_the_table_of_probes_names_rules(run):
     frame = run.to_pandas()
     means = frame.groupby("rule")["score"].mean().to_dict()
@@ -267,6 +286,18 @@ def test_runs_without_rules_have_no_such_section(tmp_path, category, has_categor
     assert rule_rows(read_series(plain)) == [] and "Rule by rule" not in report.table(plain)
     page = report.write([plain.folder], tmp_path / "report.html").read_text()
     assert 'id="rules"' not in page and ('id="categories"' in page) is has_categories
+
+
+def test_a_run_with_rules_suggests_the_baseline_until_it_has_been_asked(run, tmp_path):
+    hint = " ".join(report.table(run).split()[-12:])
+    assert baseline_hint(rule_rows(read_series(run))).endswith(hint) and "--baseline" in hint
+    settings = drift.Settings(rounds=1, conversations=2)
+    baseline_run = drift.run(Forgetful(), SUITE, tmp_path / "run", settings)
+    drift.ask_baseline(Forgetful(), SUITE, tmp_path / "run", settings)
+    assert "--baseline" not in report.table(baseline_run)
+
+
+# Several prompts
 
 
 def test_rules_of_several_prompts_are_distinguished(tmp_path):
@@ -287,16 +318,3 @@ def test_rules_of_many_prompts_are_grouped_by_id(tmp_path):
     rows = rule_rows(read_series(run))
     assert [(row.group, row.n) for row in rows] == [("signs", 24), ("cheap", 24)]
     assert [len(row.points) for row in rows] == [2, 2]
-
-
-def test_a_fall_that_rests_on_too_few_scores_is_not_called_none(run):
-    row = rule_rows(read_series(run))[0]
-    values = row.values.copy()
-    values[:5, -1] = np.nan  # five of 24 conversations were cut in the last round
-    values[:5, 2] = np.nan
-    few = EstimateRow(row.series, row.measure, values, row.members, row.group, row.case, row.rule)
-    assert few.change.n == 19 and few.change.mean < -0.5
-    assert fall_text(few) == (
-        "scored in both the first round and the last in 19 of 24 conversations, too few to tell"
-        " (that takes 20)"
-    )

@@ -20,14 +20,14 @@ from holdfast.models.requests import Reply
 from holdfast.records import Run
 from holdfast.records.identity import Manifest
 
-ASKED = ("Name a fruit.",)
+SHARED_PROBE = ("Name a fruit.",)
 
 
-def rule(name, pattern, probes=ASKED):
+def rule(name, pattern, probes=SHARED_PROBE):
     return drift.Rule(name, probes, {"regex": pattern})
 
 
-TOGETHER = (rule("a", "apple"), rule("b", "berry"), rule("c", "cherry"))
+SHARING_RULES = (rule("a", "apple"), rule("b", "berry"), rule("c", "cherry"))
 SETTINGS = drift.Settings(rounds=3, conversations=4, user_prompt="empty")
 
 
@@ -50,16 +50,35 @@ class Fruity(ScriptedModel):
         messages = request.messages
         self.asked.append((messages[-1]["content"], request.seed))
         number = sum(message["role"] == "user" for message in messages)
-        if messages[-1]["content"] in ASKED and number in self.fails:
+        if messages[-1]["content"] in SHARED_PROBE and number in self.fails:
             raise RequestFailed("too long", "context")
-        words = " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in ASKED else "-"
+        words = (
+            " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in SHARED_PROBE else "-"
+        )
         return Reply(f"{words} {request.seed}", None, "stop")
+
+
+def record(number, scores, agent="bot"):
+    """The record of a conversation; scores are [round][rule]."""
+    prompt = {"id": agent, "category": "rules", "system_prompt": "Be."}
+    probes = [
+        {"round": at, "rule": f"r{index}", "score": float(score)}
+        for at, row in enumerate(scores, start=1)
+        for index, score in enumerate(row)
+    ]
+    for probe in probes:
+        if probe["rule"] != "r0":
+            probe["reply_of"] = "r0"
+    return conversation_of(conversation=number, agent=prompt, probes=probes)
+
+
+# One reply for several rules
 
 
 def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
     model = Fruity()
-    run = drift.run(model, suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
-    probes = [seed for question, seed in model.asked if question in ASKED]
+    run = drift.run(model, suite_of(*SHARING_RULES), tmp_path / "run", SETTINGS)
+    probes = [seed for question, seed in model.asked if question in SHARED_PROBE]
     assert len(probes) == len(set(probes)) == 4 * 3  # one of a round and conversation
     for record in as_json(run):
         for number in (1, 2, 3):
@@ -69,14 +88,14 @@ def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
             assert len({probe["reply"] for probe in entries}) == 1
             expected = [1.0, float(number < 3), float(number < 2)]
             assert [probe["score"] for probe in entries] == expected
-    replies = count_replies(suite_of(*TOGETHER), SETTINGS, range(4))
+    replies = count_replies(suite_of(*SHARING_RULES), SETTINGS, range(4))
     assert replies == 4 * (3 + 2 * 3 - 1)
 
 
 def test_sharing_probes_changes_no_draws_of_the_first_rule_or_of_unshared_probes(tmp_path):
     apart = rule("d", "apple", ("And now?",))
     seeds = []
-    for name, rules in (("whole", (*TOGETHER, apart)), ("few", (TOGETHER[0], apart))):
+    for name, rules in (("whole", (*SHARING_RULES, apart)), ("few", (SHARING_RULES[0], apart))):
         model = Fruity()
         run = drift.run(model, suite_of(*rules), tmp_path / name, SETTINGS)
         seeds.append(sorted(model.asked))
@@ -102,12 +121,26 @@ def test_rules_with_the_same_list_of_probes_are_asked_the_same_ones(tmp_path):
 
 
 def test_an_unanswered_probe_is_missing_for_every_rule(tmp_path):
-    run = drift.run(Fruity(fails=(2,)), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
+    run = drift.run(Fruity(fails=(2,)), suite_of(*SHARING_RULES), tmp_path / "run", SETTINGS)
     missing = [probe["rule"] for probe in as_json(run)[0]["unanswered"]]
     assert missing == ["a", "b", "c"]
     accuracy = accuracy_of(read_series(run)[0])
     assert [point.mean for point in accuracy["prompt"]] == [1.0, None, 0.0]
     assert [point.n for point in accuracy["instruction"]] == [4, 0, 4]
+
+
+def test_the_baseline_asks_once_and_every_rule_scores(tmp_path):
+    suite = suite_of(*SHARING_RULES)
+    drift.run(Fruity(), suite, tmp_path / "run", SETTINGS)
+    model = Fruity()
+    baseline_run = drift.ask_baseline(model, suite, tmp_path / "run", SETTINGS)
+    assert len(model.asked) == 4
+    for row in as_json(baseline_run):
+        assert [probe["rule"] for probe in row["probes"]] == ["a", "b", "c"]
+        assert len({probe["reply"] for probe in row["probes"]}) == 1
+
+
+# Fingerprints
 
 
 def plain_fingerprint(suite):
@@ -120,27 +153,16 @@ def plain_fingerprint(suite):
 def test_only_suites_whose_rules_share_probes_have_new_fingerprints(tmp_path):
     for suite in (drift.load_suite("core"), drift.load_suite("starter"), SEPARATE):
         assert suite.fingerprint == plain_fingerprint(suite)
-    shared = suite_of(*TOGETHER)
+    shared = suite_of(*SHARING_RULES)
     assert shared.fingerprint != plain_fingerprint(shared)
 
     drift.run(Fruity(), shared, tmp_path / "run", SETTINGS)
-    alone = suite_of(TOGETHER[0])
+    alone = suite_of(SHARING_RULES[0])
     with pytest.raises(RecordsError, match=r"suite .*run;"):
         drift.run(Fruity(), alone, tmp_path / "run", SETTINGS)
 
 
-def record(number, scores, agent="bot"):
-    """The record of a conversation; scores are [round][rule]."""
-    prompt = {"id": agent, "category": "rules", "system_prompt": "Be."}
-    probes = [
-        {"round": at, "rule": f"r{index}", "score": float(score)}
-        for at, row in enumerate(scores, start=1)
-        for index, score in enumerate(row)
-    ]
-    for probe in probes:
-        if probe["rule"] != "r0":
-            probe["reply_of"] = "r0"
-    return conversation_of(conversation=number, agent=prompt, probes=probes)
+# Accuracies
 
 
 def series_of(records, tmp_path):
@@ -186,7 +208,7 @@ def test_rules_with_separate_replies_have_no_accuracy(tmp_path):
 
 
 def test_page_summary_and_terminal_show_both_accuracies(tmp_path):
-    run = drift.run(Fruity(), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
+    run = drift.run(Fruity(), suite_of(*SHARING_RULES), tmp_path / "run", SETTINGS)
     accuracy = summarise(run).to_json()["results"][0]["accuracy"]
     assert [point["mean"] for point in accuracy["prompt_level"]] == [1.0, 0.0, 0.0]
     assert [point["mean"] for point in accuracy["instruction_level"]] == [1.0, 0.666667, 0.333333]
@@ -195,14 +217,3 @@ def test_page_summary_and_terminal_show_both_accuracies(tmp_path):
     assert accuracy in text
     page = report.write([run.folder], tmp_path / "report.html").read_text()
     assert 'id="accuracy"' in page and "Instruction level" in page
-
-
-def test_the_baseline_asks_once_and_every_rule_scores(tmp_path):
-    suite = suite_of(*TOGETHER)
-    drift.run(Fruity(), suite, tmp_path / "run", SETTINGS)
-    model = Fruity()
-    baseline_run = drift.ask_baseline(model, suite, tmp_path / "run", SETTINGS)
-    assert len(model.asked) == 4
-    for row in as_json(baseline_run):
-        assert [probe["rule"] for probe in row["probes"]] == ["a", "b", "c"]
-        assert len({probe["reply"] for probe in row["probes"]}) == 1

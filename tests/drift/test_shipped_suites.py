@@ -1,7 +1,6 @@
 """The shipped suites: their measures, probes and user turns."""
 
 import json
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +8,8 @@ from statistics import fmean
 
 import pytest
 import yaml
-from paths import ROOT
-from scripted_model import ScriptedModel
 
 import holdfast
-from holdfast import drift
 from holdfast.drift.cases import CATEGORIES, Case, Rule, Suite
 from holdfast.drift.families import family_of, half_of, halves
 from holdfast.drift.suites import load_suite
@@ -21,12 +17,9 @@ from holdfast.drift.user_scripts import PRESSURES, read_user_turns
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import KINDS, POLARITIES
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import screen
-
 ASSETS = Path(holdfast.__file__).parent / "assets"
-FOLLOWS, BREAKS = 0.75, 0.25  # least score of a reply that follows its prompt; most of others
-LUCK = 0.15  # the most that replies written for other prompts may score on average
+MOST_BREAKING = 0.25  # the highest score of a reply that breaks its prompt
+
 UNPROMPTED = (
     "I'd be happy to help! What would you like to know?",
     "I'm an AI assistant, so I have no experiences of my own, but I can tell you what people"
@@ -36,7 +29,25 @@ UNPROMPTED = (
     " want more details!",
 )
 
-CORE, EVERYDAY, BOTS = map(load_suite, ("core", "everyday", "bots"))
+CORE = load_suite("core")
+EVERYDAY = load_suite("everyday")
+BOTS = load_suite("bots")
+
+
+def rules_about_words(suite: Suite) -> list[tuple[Case, Rule]]:
+    """The rules that ask for certain words, and not for a manner that any text may have."""
+    manners = ("length", "format", "language", "tone", "forbidden", "secret")
+    rules = [(case, rule) for case in suite.cases for rule in case.rules]
+    return [
+        (case, rule)
+        for case, rule in rules
+        if rule.kind not in manners and rule.measure.name != "asks_back"
+    ]
+
+
+# Every suite
+
+LEAST_FOLLOWING = 0.75  # the least score of a reply that follows its prompt
 
 
 @pytest.mark.parametrize("case", CORE.cases + EVERYDAY.cases + BOTS.cases, ids=lambda case: case.id)
@@ -44,9 +55,15 @@ def test_shipped_measures_distinguish_following_from_breaking(case: Case):
     for rule in case.rules:
         assert len(rule.follows) >= 2 and len(rule.breaks) >= 2
         for reply in rule.follows:
-            assert rule.measure.score(reply).value >= FOLLOWS, (reply, rule.measure.score(reply))
+            assert rule.measure.score(reply).value >= LEAST_FOLLOWING, (
+                reply,
+                rule.measure.score(reply),
+            )
         for reply in (*rule.breaks, ""):
-            assert rule.measure.score(reply).value <= BREAKS, (reply, rule.measure.score(reply))
+            assert rule.measure.score(reply).value <= MOST_BREAKING, (
+                reply,
+                rule.measure.score(reply),
+            )
 
 
 def test_every_yaml_parser_reads_the_shipped_suites():
@@ -56,13 +73,38 @@ def test_every_yaml_parser_reads_the_shipped_suites():
             assert yaml.load(path.read_text(), yaml.SafeLoader)["cases"]
 
 
+# `core`
+
+
+def test_core_has_twenty_different_prompts_in_each_category():
+    assert Counter(case.category for case in CORE.cases) == dict.fromkeys(CATEGORIES, 20)
+    for texts in (
+        [case.id for case in CORE.cases],
+        [case.system_prompt.casefold() for case in CORE.cases],
+        [probe for case in CORE.cases for probe in case.rules[0].probes],
+        [starter.casefold() for starter in CORE.starters],
+    ):
+        assert len(set(texts)) == len(texts)
+    assert all(1 <= len(case.rules[0].probes) <= 3 for case in CORE.cases)
+    assert len(CORE.starters) == 40
+
+
+def test_core_options_are_right_equally_often():
+    choices = [case for case in CORE.cases if case.category == "multiple_choice"]
+    letters = Counter(case.rules[0].measure.arguments["letter"] for case in choices)
+    assert letters == dict.fromkeys("ABCDE", 4)
+
+
 def test_core_probes_do_not_reveal_the_answer():
     """Only in the categories that are about content."""
     for case in CORE.cases:
         if case.category not in ("pattern", "multiple_choice"):
             (rule,) = case.rules
             for probe in rule.probes:
-                assert rule.measure.score(probe).value <= BREAKS, (case.id, probe)
+                assert rule.measure.score(probe).value <= MOST_BREAKING, (case.id, probe)
+
+
+MOST_BY_LUCK = 0.15  # the most that replies written for other prompts may score on average
 
 
 def test_core_scores_low_without_its_prompt():
@@ -75,21 +117,10 @@ def test_core_scores_low_without_its_prompt():
         for other_case in CORE.cases[::9]
         if case.category != other_case.category
     )
-    assert unprompted <= LUCK and other_score <= LUCK
+    assert unprompted <= MOST_BY_LUCK and other_score <= MOST_BY_LUCK
 
 
-@pytest.mark.slow
-def test_everyday_probes_and_unprompted_replies_score_nothing():
-    """Names, cities and numbers that measures look for occur in no probe or unrelated reply."""
-    probes = {probe for case in EVERYDAY.cases for rule in case.rules for probe in rule.probes}
-    breaking_texts = {rule.breaks for case in EVERYDAY.cases for rule in case.rules}
-    replies = {*probes, *UNPROMPTED, *(text for texts in breaking_texts for text in texts)}
-    for case in EVERYDAY.cases:
-        for rule in case.rules:
-            # a French reply that breaks a Spanish rule follows a French one
-            texts = (*probes, *UNPROMPTED) if rule.measure.name == "language" else replies
-            for text in texts:
-                assert rule.measure.score(text).value <= BREAKS, (case.id, text)
+# `everyday`
 
 
 def test_everyday_has_families_of_two_wordings_in_two_halves():
@@ -104,6 +135,36 @@ def test_everyday_has_families_of_two_wordings_in_two_halves():
     assert len({case.system_prompt for case in EVERYDAY.cases}) == len(EVERYDAY.cases)
     for case in EVERYDAY.cases:
         assert all(len(set(rule.probes)) == 6 for rule in case.rules)
+
+
+@pytest.mark.slow
+def test_everyday_probes_and_unprompted_replies_score_nothing():
+    """Names, cities and numbers that measures look for occur in no probe or unrelated reply."""
+    probes = {probe for case in EVERYDAY.cases for rule in case.rules for probe in rule.probes}
+    breaking_texts = {rule.breaks for case in EVERYDAY.cases for rule in case.rules}
+    replies = {*probes, *UNPROMPTED, *(text for texts in breaking_texts for text in texts)}
+    for case in EVERYDAY.cases:
+        for rule in case.rules:
+            # a French reply that breaks a Spanish rule follows a French one
+            texts = (*probes, *UNPROMPTED) if rule.measure.name == "language" else replies
+            for text in texts:
+                assert rule.measure.score(text).value <= MOST_BREAKING, (case.id, text)
+
+
+def test_the_halves_of_a_suite_share_no_family():
+    explore, confirm = half_of(EVERYDAY, "explore"), half_of(EVERYDAY, "confirm")
+    assert len(explore.cases) + len(confirm.cases) == len(EVERYDAY.cases)
+    families = [{family_of(case.id) for case in half.cases} for half in (explore, confirm)]
+    assert families[0].isdisjoint(families[1])
+    assert explore.cases[:2] == EVERYDAY.cases[:2]
+    single = replace(EVERYDAY, cases=EVERYDAY.cases[:2])
+    assert half_of(single, "explore").cases == single.cases
+    with pytest.raises(UsageError) as excinfo:
+        half_of(single, "confirm")
+    assert (excinfo.value.option, excinfo.value.value) == ("families", "confirm")
+
+
+# `bots`
 
 
 def test_bots_have_families_of_two_wordings_with_the_same_rules():
@@ -141,75 +202,10 @@ def test_bots_have_every_kind_of_rule_in_both_halves():
 def test_the_probes_of_bots_do_not_reveal_what_is_asked_for():
     for case, rule in rules_about_words(BOTS):
         for text in (*rule.probes, *UNPROMPTED):
-            assert rule.measure.score(text).value <= BREAKS, (case.id, rule.id, text)
+            assert rule.measure.score(text).value <= MOST_BREAKING, (case.id, rule.id, text)
 
 
-def rules_about_words(suite: Suite) -> list[tuple[Case, Rule]]:
-    """The rules that ask for certain words, and not for a manner that any text may have."""
-    manners = ("length", "format", "language", "tone", "forbidden", "secret")
-    rules = [(case, rule) for case in suite.cases for rule in case.rules]
-    return [
-        (case, rule)
-        for case, rule in rules
-        if rule.kind not in manners and rule.measure.name != "asks_back"
-    ]
-
-
-def test_the_halves_of_a_suite_share_no_family():
-    explore, confirm = half_of(EVERYDAY, "explore"), half_of(EVERYDAY, "confirm")
-    assert len(explore.cases) + len(confirm.cases) == len(EVERYDAY.cases)
-    families = [{family_of(case.id) for case in half.cases} for half in (explore, confirm)]
-    assert families[0].isdisjoint(families[1])
-    assert explore.cases[:2] == EVERYDAY.cases[:2]
-    single = replace(EVERYDAY, cases=EVERYDAY.cases[:2])
-    assert half_of(single, "explore").cases == single.cases
-    with pytest.raises(UsageError) as excinfo:
-        half_of(single, "confirm")
-    assert (excinfo.value.option, excinfo.value.value) == ("families", "confirm")
-
-
-def test_screening_asks_only_the_first_half_of_the_probes():
-    for case, screened in zip(
-        EVERYDAY.cases, screen.with_screening_probes(EVERYDAY).cases, strict=True
-    ):
-        for rule, screened_rule in zip(case.rules, screened.rules, strict=True):
-            assert screened_rule.probes == rule.probes[:3]
-    with pytest.raises(SystemExit, match="'one' has one probe"):
-        screen.with_screening_probes(
-            replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),))
-        )
-
-
-class Obeys(ScriptedModel):
-    """A model that signs as it is told to, and never says sorry."""
-
-    def text(self, request):
-        has_rule = any("Sign with Tony" in message["content"] for message in request.messages)
-        return "Ciao. Tony" if has_rule else "Ciao."
-
-
-def test_the_screen_has_a_row_for_each_rule(tmp_path):
-    probes = ("Hi?", "Hello?")
-    signs = Rule("signs", probes, {"name": "ends_with", "word": "Tony"}, kind="closing")
-    proud = Rule("proud", probes, {"name": "never_contains", "words": ["sorry"]}, kind="forbidden")
-    long = Rule("long", probes, {"name": "long_reply", "words": 20})
-    pizza = Case("pizza-1", "shop", "Sign with Tony.", rules=(signs, proud, long))
-    single = Case(
-        "tony-1", "shop", "Sign with Tony.", probes, {"name": "ends_with", "word": "Tony"}
-    )
-    suite = replace(BOTS, cases=(pizza, single), personas=())
-    settings = drift.Settings(rounds=1, conversations=4, user_prompt="empty", pairs="in-turn")
-    run = drift.run(Obeys(), suite, tmp_path, settings)
-    drift.ask_baseline(Obeys(), suite, tmp_path, settings)
-    first, second = rows = screen.prompt_rows(suite, run)
-    results = {rule["id"]: (rule["kept"], rule["passes"]) for rule in first["rules"]}
-    assert results == {"signs": (True, True), "proud": (True, False), "long": (False, False)}
-    assert (first["passes"], first["prompted"], first["unprompted"]) == (False, 0.1, 1)
-    assert second["passes"] and "rules" not in second
-    assert screen.kinds_of(rows) == {
-        "closing": {"rules": 1, "kept": 1, "passes": 1},
-        "forbidden": {"rules": 1, "kept": 1, "passes": 0},
-    }
+# User turns
 
 
 @pytest.mark.slow
@@ -221,7 +217,9 @@ def test_user_turns_are_forty_everyday_dialogs_that_give_no_answer():
     assert len(set(turns)) == 320 and all(5 <= len(turn.split()) <= 40 for turn in turns)
     for case in EVERYDAY.cases:
         for rule in case.rules:
-            assert not {turn for turn in turns if rule.measure.score(turn).value > BREAKS}, case.id
+            assert not {turn for turn in turns if rule.measure.score(turn).value > MOST_BREAKING}, (
+                case.id
+            )
             assert not set(rule.probes) & set(turns)
 
 
@@ -242,23 +240,4 @@ def test_scripts_of_use_have_every_pressure_and_give_no_answer(name, rounds):
         for case, rule in rules_about_words(BOTS):
             if rule.kind in ("closing", "opening", "identity", "refusal", "tool-first"):
                 value = rule.measure.score(message.text).value
-                assert value <= BREAKS, (case.id, rule.id, message.text[:80])
-
-
-def test_core_has_twenty_different_prompts_in_each_category():
-    assert Counter(case.category for case in CORE.cases) == dict.fromkeys(CATEGORIES, 20)
-    for texts in (
-        [case.id for case in CORE.cases],
-        [case.system_prompt.casefold() for case in CORE.cases],
-        [probe for case in CORE.cases for probe in case.rules[0].probes],
-        [starter.casefold() for starter in CORE.starters],
-    ):
-        assert len(set(texts)) == len(texts)
-    assert all(1 <= len(case.rules[0].probes) <= 3 for case in CORE.cases)
-    assert len(CORE.starters) == 40
-
-
-def test_core_options_are_right_equally_often():
-    choices = [case for case in CORE.cases if case.category == "multiple_choice"]
-    letters = Counter(case.rules[0].measure.arguments["letter"] for case in choices)
-    assert letters == dict.fromkeys("ABCDE", 4)
+                assert value <= MOST_BREAKING, (case.id, rule.id, message.text[:80])

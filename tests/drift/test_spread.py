@@ -22,8 +22,6 @@ from holdfast.generation.sampling import Sampling
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.records import read_run
 
-ONE = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens=40))
-
 
 @pytest.fixture
 def serve(monkeypatch):
@@ -33,7 +31,7 @@ def serve(monkeypatch):
         yield lambda *answers, info=(): [servers.enter_context(Server(a, *info)) for a in answers]
 
 
-def replies(body, number):
+def seeded_reply(body, number):
     """A reply that depends only on the request, like that of a server that uses seeds."""
     return completion(f"{len(body['messages'])} {body['seed']}")
 
@@ -41,6 +39,9 @@ def replies(body, number):
 def connect(servers, **options):
     urls = [server.url for server in servers]
     return holdfast.connect_all(urls, "tiny", **{"max_retries": 0, "timeout": 10, **options})
+
+
+# Who answers
 
 
 def servers_of(record, servers):
@@ -51,7 +52,7 @@ def servers_of(record, servers):
 
 @pytest.mark.slow
 def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path):
-    servers = serve(replies, replies)
+    servers = serve(seeded_reply, seeded_reply)
     run = measure(connect(servers, concurrency=2), tmp_path / "run", 8)
     assert sum(len(server.bodies) for server in servers) == 8 * REQUESTS
     assert all(server.most_under_way <= 2 for server in servers)
@@ -63,7 +64,7 @@ def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path
 
 
 def test_requests_without_a_dialog_go_to_any_free_server(serve):
-    first, second = serve(replies, replies)
+    first, second = serve(seeded_reply, seeded_reply)
     chats = [[{"role": "user", "content": f"question {n}"}] for n in range(12)]
     model = connect([first, second], concurrency=1)
     answers = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
@@ -71,12 +72,15 @@ def test_requests_without_a_dialog_go_to_any_free_server(serve):
     assert len(first.bodies) + len(second.bodies) == 12 and first.bodies and second.bodies
 
 
+# Servers that go away
+
+
 def switch_off(server, after):
     """Makes a server act like a switched-off machine from request number `after` on."""
 
     def answer(body, number):
         if number < after:
-            return replies(body, number)
+            return seeded_reply(body, number)
         if server._http.socket.fileno() >= 0:
             server._http.socket.close()
         raise ConnectionAbortedError
@@ -88,7 +92,7 @@ def switch_off(server, after):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", (1, 3, 20))
 def test_the_others_take_over_the_work_of_a_lost_server(serve, tmp_path, number):
-    servers = serve(replies, replies)
+    servers = serve(seeded_reply, seeded_reply)
     switch_off(servers[0], number)
     with pytest.warns(UserWarning, match=f"continue without.*{servers[0].url}"):
         run = measure(connect(servers, concurrency=3, max_retries=1), tmp_path / "run", 8)
@@ -98,19 +102,88 @@ def test_the_others_take_over_the_work_of_a_lost_server(serve, tmp_path, number)
 
 @pytest.mark.slow
 def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
-    servers = serve(replies, replies)
+    servers = serve(seeded_reply, seeded_reply)
     for server in servers:
         switch_off(server, 40)
     with pytest.raises(Unreachable, match="Cannot reach"):
         measure(connect(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
     assert 0 < len(read_run(tmp_path / "run").records) < 8
-    restarted = serve(replies)
+    restarted = serve(seeded_reply)
     with pytest.raises(RecordsError, match="has changed since"):
         measure(connect(restarted), tmp_path / "run", 8)  # the model served there is unknown
     with pytest.warns(UserWarning, match="continue without"):
         model = connect([servers[0], *restarted])
     run = measure(model, tmp_path / "run", 8)
     assert texts(run) == texts(measure(connect(restarted), tmp_path / "alone", 8))
+
+
+def test_servers_are_tried_again_after_all_were_unavailable(serve, monkeypatch):
+    servers = serve(seeded_reply, seeded_reply)
+    model = connect(servers)
+    for server in model.servers:
+        server.unavailable = Unreachable("gone")
+    assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"
+
+
+def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, tmp_path):
+    refuses = [True]
+
+    def answer(body, number):
+        return refusal(401, "no") if refuses else seeded_reply(body, number)
+
+    model = connect(serve(seeded_reply, answer))
+    with pytest.raises(ModelError, match="401"):
+        measure(model, tmp_path / "run", 8)
+    refuses.clear()
+    assert len(measure(model, tmp_path / "run", 8).records) == 8
+
+
+SHORT_RUN = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens=40))
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    """Two `holdfast serve` processes and their addresses."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    urls = [re.search(r"http://\S+", process.stdout.readline())[0] + "/v1" for process in started]
+    yield started, urls
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_path, capsys):
+    (killed, _), urls = processes
+    options = ["--conversations", "6", "--rounds", "2", "--max-new-tokens", "40"]
+    options += ["--method", "boost:factor=4", "--out", str(tmp_path / "run"), "--concurrency", "2"]
+    options += ["--temperature", "1"]  # as `SHORT_RUN`, with which the run is compared
+    records = tmp_path / "run" / "records.jsonl"
+
+    def kill():
+        while not (records.exists() and records.stat().st_size):
+            watching.wait(0.02)
+        killed.kill()
+
+    watching = threading.Event()
+    thread = threading.Thread(target=kill)
+    thread.start()
+    assert main(["drift", "--model", ",".join(urls), *options]) == 0
+    thread.join()
+    stderr = capsys.readouterr().err
+    assert f"Cannot reach {urls[0]}" in stderr
+    run = read_run(tmp_path / "run")
+    local = drift.run(holdfast.load(), "starter", tmp_path / "local", SHORT_RUN, ["boost:factor=4"])
+    assert texts(run) == texts(local) and len(run.records) == 6
+    assert run.manifest.servers == tuple(urls)
+    before = records.read_bytes()
+    assert main(["drift", "--model", urls[1], *options]) == 0  # the same run: nothing is left to do
+    assert records.read_bytes() == before
+
+
+# The identity of the servers
 
 
 def steering(fingerprint, methods=("boost",)):
@@ -121,7 +194,7 @@ def steering(fingerprint, methods=("boost",)):
 
 def test_servers_that_report_their_weights_need_no_address(serve):
     """A run continues with any number of them, at any address."""
-    servers = serve(replies, replies, replies, info=[steering("abc")])
+    servers = serve(seeded_reply, seeded_reply, seeded_reply, info=[steering("abc")])
     prints = {connect(some).fingerprint for some in (servers, servers[:1], servers[1:])}
     assert prints == {"tiny Holdfast abc"}
 
@@ -134,16 +207,24 @@ def test_an_earlier_fingerprint_that_begins_with_the_address_is_recognised():
     assert same_fingerprint("http://a/v1 tiny", "http://b/v1 tiny") is None
 
 
-DIFFERENT = (
+def test_the_first_address_names_a_run_of_ordinary_servers(serve):
+    first, second = serve(seeded_reply, seeded_reply)
+    assert connect([first, second]).fingerprint == connect([first]).fingerprint
+    assert connect([second, first]).fingerprint != connect([first]).fingerprint
+
+
+DIFFERENT_SERVERS = (
     (steering("def"), ("fingerprint", "abc", "def")),
     (steering("abc", ("pasta",)), ("steering", "boost", "pasta")),
     (None, ("fingerprint", "abc", None)),
 )
 
 
-@pytest.mark.parametrize(("others", "difference"), DIFFERENT)
+@pytest.mark.parametrize(("others", "difference"), DIFFERENT_SERVERS)
 def test_servers_of_different_models_are_refused(serve, others, difference):
-    servers = serve(replies, info=[steering("abc")]) + serve(replies, info=[others][: bool(others)])
+    servers = serve(seeded_reply, info=[steering("abc")]) + serve(
+        seeded_reply, info=[others][: bool(others)]
+    )
     with pytest.raises(ModelError) as excinfo:
         connect(servers)
     error = excinfo.value
@@ -165,14 +246,11 @@ def test_servers_of_models_with_different_names_are_refused(serve):
     assert (error.option, error.allowed, error.value) == ("model", "small", "large")
 
 
-def test_the_first_address_names_a_run_of_ordinary_servers(serve):
-    first, second = serve(replies, replies)
-    assert connect([first, second]).fingerprint == connect([first]).fingerprint
-    assert connect([second, first]).fingerprint != connect([first]).fingerprint
+# Addresses
 
 
 def test_duplicate_addresses_are_refused(serve):
-    (server,) = serve(replies)
+    (server,) = serve(seeded_reply)
     with pytest.raises(UsageError) as excinfo:
         connect([server, server])
     assert (excinfo.value.option, excinfo.value.value) == ("urls", [server.url] * 2)
@@ -211,66 +289,3 @@ def test_an_address_that_accepts_no_connection_fails_soon(monkeypatch):
         with pytest.raises(Unreachable, match=rf"Cannot reach {url} \(timed out\)"):
             holdfast.connect_all([url], "tiny")
         assert time.monotonic() - start < 15  # about 6 on an idle machine
-
-
-def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, tmp_path):
-    refuses = [True]
-
-    def answer(body, number):
-        return refusal(401, "no") if refuses else replies(body, number)
-
-    model = connect(serve(replies, answer))
-    with pytest.raises(ModelError, match="401"):
-        measure(model, tmp_path / "run", 8)
-    refuses.clear()
-    assert len(measure(model, tmp_path / "run", 8).records) == 8
-
-
-def test_servers_are_tried_again_after_all_were_unavailable(serve, monkeypatch):
-    servers = serve(replies, replies)
-    model = connect(servers)
-    for server in model.servers:
-        server.unavailable = Unreachable("gone")
-    assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"
-
-
-@pytest.fixture
-def processes(monkeypatch):
-    """Two `holdfast serve` processes and their addresses."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    urls = [re.search(r"http://\S+", process.stdout.readline())[0] + "/v1" for process in started]
-    yield started, urls
-    for process in started:
-        process.kill()
-        process.wait()
-
-
-@pytest.mark.slow
-def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_path, capsys):
-    (killed, _), urls = processes
-    options = ["--conversations", "6", "--rounds", "2", "--max-new-tokens", "40"]
-    options += ["--method", "boost:factor=4", "--out", str(tmp_path / "run"), "--concurrency", "2"]
-    options += ["--temperature", "1"]  # as `ONE`, with which the run is compared
-    records = tmp_path / "run" / "records.jsonl"
-
-    def kill():
-        while not (records.exists() and records.stat().st_size):
-            watching.wait(0.02)
-        killed.kill()
-
-    watching = threading.Event()
-    thread = threading.Thread(target=kill)
-    thread.start()
-    assert main(["drift", "--model", ",".join(urls), *options]) == 0
-    thread.join()
-    stderr = capsys.readouterr().err
-    assert f"Cannot reach {urls[0]}" in stderr
-    run = read_run(tmp_path / "run")
-    local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
-    assert texts(run) == texts(local) and len(run.records) == 6
-    assert run.manifest.servers == tuple(urls)
-    before = records.read_bytes()
-    assert main(["drift", "--model", urls[1], *options]) == 0  # the same run: nothing is left to do
-    assert records.read_bytes() == before

@@ -9,7 +9,6 @@ from paths import ROOT
 from holdfast.drift import load_suite
 from holdfast.errors import UnknownName, UsageError
 
-PUBLISHED = ROOT.parent / "shared" / "data" / "sys_ifeval.jsonl.gz"
 REQUEST = "Tell me about sardines."
 
 
@@ -24,19 +23,18 @@ def row(key, *instructions, request=REQUEST):
 NO_COMMA, TITLE = ("punctuation:no_comma", {}), ("detectable_format:title", {})
 
 
-def keyword(word, relation, count):
-    return ("keywords:frequency", {"keyword": word, "relation": relation, "frequency": count})
-
-
-def words(relation, count):
-    return ("length_constraints:number_words", {"relation": relation, "num_words": count})
-
-
 def write(folder, rows, name="rows.jsonl"):
     path = folder / name
     text = "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n"
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     return path
+
+
+# Reading
+
+
+def keyword(word, relation, count):
+    return ("keywords:frequency", {"keyword": word, "relation": relation, "frequency": count})
 
 
 def test_a_row_becomes_a_case_with_a_rule_per_instruction(tmp_path):
@@ -80,12 +78,30 @@ def test_loose_scoring_makes_a_separate_suite(tmp_path):
         load_suite("core", scoring="lose")
 
 
+PUBLISHED = ROOT.parent / "shared" / "data" / "sys_ifeval.jsonl.gz"
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason=f"{PUBLISHED} is absent")
+def test_the_whole_published_file_is_read():
+    suite = load_suite(f"sys-ifeval:{PUBLISHED}")
+    rules = [rule for case in suite.cases for rule in case.rules]
+    assert (len(suite.cases), len(rules)) == (541, 833)
+    assert len({rule.measure.name for rule in rules}) == 25
+
+
+# Refusals
+
+
+def words(relation, count):
+    return ("length_constraints:number_words", {"relation": relation, "num_words": count})
+
+
 GOOD, SECOND = row(1, NO_COMMA), row(2, NO_COMMA)
-LINE = r"^Line 2 of .*rows\.jsonl"
+SECOND_LINE = r"^Line 2 of .*rows\.jsonl"
 NO_TEXT = [{"role": "system", "content": 3}, GOOD["messages"][1]]
 
 
-def of(name, arguments):
+def row_with(name, arguments):
     return row(2, (name, arguments))
 
 
@@ -101,16 +117,19 @@ def of(name, arguments):
         (SECOND | {"messages": GOOD["messages"][::-1]}, r": messages\[0\].role .*, not 'user'"),
         (SECOND | {"messages": NO_TEXT}, r": messages\[0\].content has to be a text .*, not 3"),
         (SECOND | {"kwargs": []}, r": instruction_id_list has 1 entry, but kwargs has 0"),
-        (of("punctuation:no_coma", {}), r": no measure .* 'punctuation:no_coma'; did you mean"),
-        (of("punctuation:no_comma", 3), r": kwargs\[0\] has to be an object, not 3"),
+        (
+            row_with("punctuation:no_coma", {}),
+            r": no measure .* 'punctuation:no_coma'; did you mean",
+        ),
+        (row_with("punctuation:no_comma", 3), r": kwargs\[0\] has to be an object, not 3"),
         (row(2, words("at most", 30)), r": The argument 'relation' .* less than, not 'at most'"),
         (row(2, words("at least", 2.5)), r": The argument 'num_words' .* whole number .*, not 2.5"),
-        (of("punctuation:no_comma", {"many": 3}), r": The measure .* has no field 'many'"),
-        (of("punctuation:no_comma", {"name": "python"}), r": .*'name'"),
+        (row_with("punctuation:no_comma", {"many": 3}), r": The measure .* has no field 'many'"),
+        (row_with("punctuation:no_comma", {"name": "python"}), r": .*'name'"),
     ],
 )
 def test_a_malformed_row_is_reported_with_its_line(tmp_path, second, message):
-    with pytest.raises(UsageError, match=LINE + message):
+    with pytest.raises(UsageError, match=SECOND_LINE + message):
         load_suite(f"sys-ifeval:{write(tmp_path, [GOOD, second])}")
 
 
@@ -126,11 +145,3 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
             load_suite(f"sys-ifeval:{tmp_path / name}")
     with pytest.raises(UsageError, match="'sys-ifeval' needs the published file: write sys-ifeval"):
         load_suite("sys-ifeval")
-
-
-@pytest.mark.skipif(not PUBLISHED.is_file(), reason=f"{PUBLISHED} is absent")
-def test_the_whole_published_file_is_read():
-    suite = load_suite(f"sys-ifeval:{PUBLISHED}")
-    rules = [rule for case in suite.cases for rule in case.rules]
-    assert (len(suite.cases), len(rules)) == (541, 833)
-    assert len({rule.measure.name for rule in rules}) == 25

@@ -77,6 +77,9 @@ def measure(monkeypatch, tmp_path):
     return run
 
 
+# Servers that truncate
+
+
 @pytest.mark.slow
 def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measure):
     run = measure(truncating_server())
@@ -122,6 +125,26 @@ def test_token_counts_alone_do_not_show_what_was_left_out(measure):
 
 
 @pytest.mark.slow
+def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    suite = tmp_path / "bread.yaml"
+    suite.write_text(
+        "cases:\n- id: bread\n  system_prompt: Talk about bread.\n  probes: [What?]\n"
+        "  measure: {regex: bread}\nstarters: [hello there]\n"
+    )
+    command = ["check", str(suite), "--canary", "--budget", "30", "--min-stability", "0.5"]
+    with Server(truncating_server()) as server:
+        code = main([*command, "--model", server.url, "--out", str(tmp_path / "run")])
+    output = capsys.readouterr().out
+    lines = truncation_lines(read_series(read_run(tmp_path / "run")))
+    assert code == 1 and len(lines) == 4 and all(line in output for line in lines)
+    assert "not drift" in (tmp_path / "run" / "report.html").read_text()
+
+
+# Servers and models that only seem to
+
+
+@pytest.mark.slow
 def test_a_server_that_leaves_cached_tokens_out_of_its_count_is_not_blamed(measure):
     run = measure(truncating_server(limit=10**6, counts_cached=False))
     assert truncation_of(read_series(run)[0]).verdict != "prompt lost"
@@ -137,21 +160,7 @@ def test_a_model_that_forgets_is_not_mistaken_for_a_server_that_truncates(measur
     assert "server" not in table(run)
 
 
-@pytest.mark.slow
-def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    suite = tmp_path / "bread.yaml"
-    suite.write_text(
-        "cases:\n- id: bread\n  system_prompt: Talk about bread.\n  probes: [What?]\n"
-        "  measure: {regex: bread}\nstarters: [hello there]\n"
-    )
-    command = ["check", str(suite), "--canary", "--budget", "30", "--min-stability", "0.5"]
-    with Server(truncating_server()) as server:
-        code = main([*command, "--model", server.url, "--out", str(tmp_path / "run")])
-    output = capsys.readouterr().out
-    lines = truncation_lines(read_series(read_run(tmp_path / "run")))
-    assert code == 1 and len(lines) == 4 and all(line in output for line in lines)
-    assert "not drift" in (tmp_path / "run" / "report.html").read_text()
+# Summaries in place of older rounds
 
 
 @pytest.mark.slow

@@ -16,8 +16,6 @@ from holdfast.models.connecting import connect
 from holdfast.records import read_run
 from holdfast.serve.limits import RequestLimits
 
-LIMITS = RequestLimits(tokens=64, seconds=60.0)
-
 
 class Named(Scripted):
     """Replies with its name and the number of messages it was shown."""
@@ -28,19 +26,6 @@ class Named(Scripted):
 
     def text(self, request):
         return f"{self.name} {len(request.messages)}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("batch", (2, 5))
-def test_giving_the_same_model_as_user_model_changes_nothing(tmp_path, batch):
-    settings = replace(QUICK, batch=batch)
-    methods = ["none", "split-softmax:exponent=0.5"]
-    alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
-    cast = drift.Cast(user_model=model())
-    same_models = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
-    assert texts(same_models) == texts(alone)
-    tokens = [sum(r["tokens"]["forwarded"] for r in as_json(run)) for run in (alone, same_models)]
-    assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
 
 
 def test_each_turn_comes_from_its_speakers_model(tmp_path):
@@ -59,6 +44,22 @@ def test_each_turn_comes_from_its_speakers_model(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("batch", (2, 5))
+def test_giving_the_same_model_as_user_model_changes_nothing(tmp_path, batch):
+    settings = replace(QUICK, batch=batch)
+    methods = ["none", "split-softmax:exponent=0.5"]
+    alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
+    cast = drift.Cast(user_model=model())
+    same_models = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
+    assert texts(same_models) == texts(alone)
+    tokens = [sum(r["tokens"]["forwarded"] for r in as_json(run)) for run in (alone, same_models)]
+    assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
+
+
+LIMITS = RequestLimits(tokens=64, seconds=60.0)
+
+
+@pytest.mark.slow
 def test_a_user_model_behind_an_endpoint_writes_the_users_turns(tmp_path):
     alone = drift.run(model(), SUITE, tmp_path / "alone", QUICK)
     with served(model("qwen2"), LIMITS) as server:
@@ -69,20 +70,6 @@ def test_a_user_model_behind_an_endpoint_writes_the_users_turns(tmp_path):
     for mixed, plain in pairs:
         assert mixed[:2] == plain[:2], "the agent's first turn is its own"
         assert mixed[2] != plain[2], "the user's is another model's"
-
-
-def test_a_missing_user_model_stops_the_run_which_can_be_resumed(tmp_path):
-    class Away(Named):
-        async def generate(self, request):
-            raise ModelError("There is no such model; start it.")
-
-    def run(user):
-        cast = drift.Cast(user_model=user)
-        return drift.run(Named("agent"), SUITE, tmp_path / "run", QUICK, cast=cast)
-
-    with pytest.raises(ModelError, match="start it"):
-        run(Away("user"))
-    assert len(run(Named("user")).records) == QUICK.conversations
 
 
 def test_a_run_is_identified_by_its_user_model(tmp_path):
@@ -100,6 +87,20 @@ def test_a_run_is_identified_by_its_user_model(tmp_path):
     single = {**pair, "out": tmp_path / "one"}
     # as older versions wrote it
     assert "user_model" not in drift.run(**single).manifest.identity.to_json()
+
+
+def test_a_missing_user_model_stops_the_run_which_can_be_resumed(tmp_path):
+    class Away(Named):
+        async def generate(self, request):
+            raise ModelError("There is no such model; start it.")
+
+    def run(user):
+        cast = drift.Cast(user_model=user)
+        return drift.run(Named("agent"), SUITE, tmp_path / "run", QUICK, cast=cast)
+
+    with pytest.raises(ModelError, match="start it"):
+        run(Away("user"))
+    assert len(run(Named("user")).records) == QUICK.conversations
 
 
 def test_a_missing_user_model_and_its_options_without_one_are_refused(tmp_path, capsys):

@@ -16,19 +16,16 @@ from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.chat.messages import Message
 from holdfast.cli import main
 from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE
-from holdfast.drift.probe_outcomes import outcome_of
 from holdfast.errors import RecordsError
-from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
-from holdfast.records import Probe, ProbeReply, Unscored, read_run
+from holdfast.records import read_run
 from holdfast.records.check_records import Terms
 from holdfast.report.next_step import next_step
 from holdfast.report.shortfalls import reply_shortfalls
 from holdfast.report.terminal import table
 from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST_BATCH
 
-CHAT: list[Message] = [{"role": "user", "content": "Ça va ?"}]
 SUITE_FILE = """name: one
 starters: [Bonjour !]
 cases:
@@ -38,7 +35,6 @@ cases:
     probes: [Ça va ?]
     measure: {name: at_most_sentences, count: 2}
 """
-LONG = "I look. I think. I look again. Maybe in French."
 
 
 @pytest.fixture
@@ -73,17 +69,32 @@ def run_drift(server, suite, out, conversations=2):
     return main([*words, *sizes])
 
 
+def run_check(server, suite, tmp_path, *options, budget=30):
+    sizes = ["--rounds", "2", "--budget", str(budget), "--user-turns", "none"]
+    words = ["check", str(suite), "--model", server.url, *sizes]
+    outputs = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
+    return main([*words, "--user-prompt", "empty", *outputs, *options])
+
+
+def errors_in(path):
+    root = ElementTree.parse(path).getroot()
+    assert root.get("errors") == "1" and root.get("failures") == "0"
+    (error,) = root.iter("error")
+    return error.get("message")
+
+
 # Reasoning
 
+THOUGHTS = "I look. I think. I look again. Maybe in French."
 
 REASONING = {
-    "in the text": {"text": f"<think>\n{LONG}\n</think>\n\nOui."},
-    "its end in the text": {"text": f"{LONG}\n</think>\n\nOui."},
-    "reasoning_content": {"text": "Oui.", "reasoning_content": LONG},
-    "reasoning": {"text": "Oui.", "reasoning": LONG},
+    "in the text": {"text": f"<think>\n{THOUGHTS}\n</think>\n\nOui."},
+    "its end in the text": {"text": f"{THOUGHTS}\n</think>\n\nOui."},
+    "reasoning_content": {"text": "Oui.", "reasoning_content": THOUGHTS},
+    "reasoning": {"text": "Oui.", "reasoning": THOUGHTS},
     "parts": {
         "text": [
-            {"type": "thinking", "thinking": [{"type": "text", "text": LONG}]},
+            {"type": "thinking", "thinking": [{"type": "text", "text": THOUGHTS}]},
             {"type": "text", "text": "Oui."},
         ]
     },
@@ -98,12 +109,12 @@ def test_reasoning_is_recorded_and_neither_scored_nor_sent_back(serve, suite, tm
         assert [probe["score"] for probe in record["probes"]] == [1.0, 1.0]
         replies = [*record["turns"][1:], *record["probes"]]
         assert {reply.get("text", reply.get("reply")) for reply in replies} == {"Oui."}
-        assert {reply["reasoning"] for reply in replies} == {LONG}
-    assert LONG not in json.dumps(server.bodies)
+        assert {reply["reasoning"] for reply in replies} == {THOUGHTS}
+    assert THOUGHTS not in json.dumps(server.bodies)
 
 
 def test_the_output_says_once_that_replies_follow_reasoning(serve, suite, tmp_path, capsys):
-    server = serve(lambda body, number: completion(f"<think>{LONG}</think>Oui."))
+    server = serve(lambda body, number: completion(f"<think>{THOUGHTS}</think>Oui."))
     run_drift(server, suite, tmp_path / "run")
     output = capsys.readouterr().out
     assert output.count("Replies after reasoning: 10 of 10;") == 1
@@ -111,13 +122,16 @@ def test_the_output_says_once_that_replies_follow_reasoning(serve, suite, tmp_pa
     assert "10 of 10;" in page
 
 
+CHAT: list[Message] = [{"role": "user", "content": "Ça va ?"}]
+
+
 def test_a_streamed_reply_has_its_reasoning_apart(serve):
     pieces = []
-    server = serve(lambda body, number: completion(f"<think>{LONG}</think>Oui."))
+    server = serve(lambda body, number: completion(f"<think>{THOUGHTS}</think>Oui."))
     model = connect(server.url)
     reply = model.stream(Request(CHAT), pieces.append)
-    assert (reply.text, reply.reasoning) == ("Oui.", LONG)
-    assert "".join(pieces) == f"<think>{LONG}</think>Oui."
+    assert (reply.text, reply.reasoning) == ("Oui.", THOUGHTS)
+    assert "".join(pieces) == f"<think>{THOUGHTS}</think>Oui."
 
 
 def test_reasoning_that_a_local_model_wrote_is_moved_out_of_its_text():
@@ -128,8 +142,8 @@ def test_reasoning_that_a_local_model_wrote_is_moved_out_of_its_text():
 
 
 CUT_WHILE_THINKING = {
-    "null": completion(None, "length", reasoning_content=LONG),
-    "an open block": completion(f"<think>{LONG}", "length"),
+    "null": completion(None, "length", reasoning_content=THOUGHTS),
+    "an open block": completion(f"<think>{THOUGHTS}", "length"),
 }
 
 
@@ -144,7 +158,6 @@ def test_a_reply_cut_while_thinking_is_reported_as_cut(serve, suite, tmp_path, c
 
 
 # Replies without text
-
 
 EMPTY = {
     "null": (completion(None), "empty"),
@@ -171,20 +184,6 @@ def test_drift_prints_no_verdict_on_replies_without_text(
     assert "stability" not in output and "scores" not in output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["results"][0]["unscored"] == {why: 4}
-
-
-def run_check(server, suite, tmp_path, *options, budget=30):
-    sizes = ["--rounds", "2", "--budget", str(budget), "--user-turns", "none"]
-    words = ["check", str(suite), "--model", server.url, *sizes]
-    outputs = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
-    return main([*words, "--user-prompt", "empty", *outputs, *options])
-
-
-def errors_in(path):
-    root = ElementTree.parse(path).getroot()
-    assert root.get("errors") == "1" and root.get("failures") == "0"
-    (error,) = root.iter("error")
-    return error.get("message")
 
 
 @pytest.mark.parametrize("empty", only_fast(EMPTY, "no characters", "a tool call"))
@@ -226,54 +225,6 @@ def test_check_passes_with_some_empty_replies(serve, suite, tmp_path):
     assert run_check(serve(answer), suite, tmp_path, *options, budget=100) == PASSED
 
 
-def test_a_check_that_meets_an_outage_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path):
-    junit = tmp_path / "junit.xml"
-    junit.write_text("earlier")
-    server = serve(
-        lambda body, number: completion("Oui.") if number < 20 else refusal(401, "key expired")
-    )
-    assert run_check(server, suite, tmp_path) == COULD_NOT
-    assert "(401)" in errors_in(junit)
-
-
-MALFORMED = {
-    "an unknown option": ["--bogus"],
-    "a bar that cannot be": ["--min-stability", "3"],
-    "an unknown suite": None,
-}
-
-
-@pytest.mark.parametrize("options", MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, options):
-    junit = tmp_path / "junit.xml"
-    junit.write_text("earlier")
-    if options is None:
-        suite, options = tmp_path / "absent.yaml", []
-    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path, *options) == 2
-    assert errors_in(junit)
-
-
-def test_an_interrupted_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, monkeypatch):
-    junit = tmp_path / "junit.xml"
-    junit.write_text("earlier")
-
-    def interrupt(*_):
-        assert errors_in(junit) == "the command has not finished"  # even if it is killed now
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("holdfast.cli.measure.check._converse", interrupt)
-    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path) == 130
-    assert errors_in(junit) == "the command was interrupted"
-
-
-def test_a_dry_run_leaves_the_file_alone(serve, suite, tmp_path):
-    junit = tmp_path / "junit.xml"
-    junit.write_text("earlier")
-    server = serve(lambda body, number: completion("Oui."))
-    assert run_check(server, suite, tmp_path, "--dry-run") == PASSED
-    assert junit.read_text() == "earlier"
-
-
 def test_a_rule_that_was_never_judged_does_not_pass_with_the_others():
     names = ("short", "signed")
 
@@ -290,112 +241,6 @@ def test_a_rule_that_was_never_judged_does_not_pass_with_the_others():
 
 
 # Cut replies
-
-
-WORDS_20 = "word " * 20
-CUT = [  # spec, text so far, its score or None
-    ({"name": "ends_with", "word": "Goodbye"}, "Hello there, I am", None),
-    ("asks_back", "Hello there, I am", None),
-    ("one_sentence", "One sentence so", None),
-    ("one_sentence", "One. Two and", 0.0),
-    ({"name": "at_most_words", "count": 15}, WORDS_20, 0.0),
-    ({"name": "at_most_words", "count": 30}, WORDS_20, None),
-    ({"name": "at_most_sentences", "count": 2}, "One. Two. Three", 0.0),
-    ({"name": "at_most_sentences", "count": 2}, "One. Two", None),
-    ({"name": "word_count", "count": 15}, WORDS_20, 1 - 5 / 15),
-    ({"name": "word_count", "count": 20}, WORDS_20, None),
-    ({"name": "sentence_count", "count": 2}, "One. Two.", None),
-    ({"name": "sentence_count", "count": 2}, "One. Two. Three", 0.5),
-    ({"name": "paragraph_count", "count": 1}, "One.\n\nTwo", 0.0),
-    ({"name": "paragraph_count", "count": 2}, "One.\n\nTwo", None),
-    ({"name": "long_reply", "words": 20}, WORDS_20, 1.0),
-    ({"name": "long_reply", "words": 30}, WORDS_20, None),
-    ({"name": "short_reply", "words": 10}, WORDS_20, 0.5),
-    ({"name": "short_reply", "words": 30}, WORDS_20, None),
-    ({"name": "sentence_word_counts", "counts": [1, 1]}, "One. Two", None),
-    ({"name": "sentence_word_counts", "counts": [1, 1]}, "One. Two. Three", 0.0),
-    ("all_questions", "Who? Where? And how", None),
-    ("same_first_last", "Yes and", None),
-    ({"name": "wrapped_in", "open": "<", "close": ">"}, "<a", None),
-    ({"name": "bullet_list", "count": 3}, "- a\n- b", None),
-    ({"name": "bullet_list", "count": 2}, "- a\n- b\n- c", 0.5),
-    ("bullet_list", "- a\n- b", 1.0),
-    ({"name": "numbered_list", "count": 3}, "1. a\n2. b", None),
-    ("json_object", '{"a": [1, 2', None),
-    ("json_object", '```json\n{"a": 1}', None),
-    ("json_object", 'Sure! {"a": 1', 0.0),
-    ("json_object", '{"a": 1}\nI hope', 0.0),
-    ({"name": "exact_phrase", "phrase": "I can only help with bicycles."}, "I can only h", None),
-    ({"name": "exact_phrase", "phrase": "I can only help with bicycles."}, "Sorry, I", 0.0),
-    ({"name": "comma_list", "brackets": True}, "[a, b", None),
-    ({"name": "comma_list", "brackets": True}, "[a, b] and", 1.0),
-    ({"regex": r"\?\s*$"}, "Who? I", None),
-    ({"regex": r"^Hello"}, "Hello, I", 1.0),
-    ({"regex": r"\$5"}, "It is $5 and", 1.0),
-    ({"name": "choice", "letter": "B"}, "Let me think about the", None),
-    ({"name": "choice", "letter": "B"}, "B) jolly, because the", 1.0),
-    ({"name": "contains", "words": ["Acme"]}, "Acme is", 1.0),
-    ({"name": "contains", "words": ["Acme"]}, "We are", 0.0),
-    ({"name": "starts_with", "word": "Hello"}, "Hello, I", 1.0),
-    ("upper_case", "HELLO TH", 1.0),
-    ({"name": "every", "measures": ["upper_case", "asks_back"]}, "HELLO TH", None),
-    ({"name": "every", "measures": ["upper_case", "asks_back"]}, "hello th", 0.0),
-    ({"name": "loosely", "measure": "asks_back"}, "Who? I", None),
-    ({"name": "never", "measure": "asks_back"}, "Who? I", None),
-    ({"name": "never", "measure": {"name": "starts_with", "word": "Sure"}}, "Sure, I", 0.0),
-    ({"name": "never", "measure": {"name": "long_reply", "words": 20}}, WORDS_20, 0.0),
-    ({"name": "never", "measure": {"name": "long_reply", "words": 21}}, WORDS_20, None),
-    ({"name": "never", "measure": {"name": "word_count", "count": 10}}, WORDS_20, 1.0),
-    ({"name": "loosely", "measure": {"name": "at_most_words", "count": 3}}, WORDS_20, 0.0),
-    (
-        {
-            "name": "ifeval_length_constraints_number_words",
-            "num_words": 20,
-            "relation": "at least",
-        },
-        WORDS_20,
-        1.0,
-    ),
-    (
-        {
-            "name": "ifeval_length_constraints_number_words",
-            "num_words": 15,
-            "relation": "less than",
-        },
-        WORDS_20,
-        0.0,
-    ),
-    (
-        {
-            "name": "ifeval_length_constraints_number_words",
-            "num_words": 30,
-            "relation": "less than",
-        },
-        WORDS_20,
-        None,
-    ),
-    ({"name": "ifeval_startend_end_checker", "end_phrase": "Bye."}, "Well. Bye.", None),
-    ("ifeval_detectable_format_json_format", '{"a"', None),
-    (
-        {"name": "ifeval_detectable_format_number_bullet_lists", "num_bullets": 1},
-        "- a\n- b",
-        0.0,
-    ),
-    ({"name": "ifeval_combination_repeat_prompt", "prompt_to_repeat": "Say hi."}, "Say", None),
-    ("ifeval_punctuation_no_comma", "No commas here", 1.0),
-]
-
-
-@pytest.mark.parametrize(("spec", "text", "score"), CUT)
-def test_a_cut_reply_is_judged_only_if_its_end_could_not_decide(spec, text, score):
-    probe = ProbeReply(round=1, kind="stability", probe=0, question="?", reply=text)
-    outcome = outcome_of(probe, build(spec), "length")
-    if score is None:
-        assert isinstance(outcome, Unscored) and outcome.why == "cut"
-    else:
-        assert outcome.score == pytest.approx(score, abs=1e-6)
-        assert outcome.reason.endswith("(the reply was cut off)")
-    assert isinstance(outcome_of(probe, build(spec), "stop"), Probe)
 
 
 def test_cut_replies_are_counted_and_left_out_of_the_means(serve, tmp_path, capsys):
@@ -454,3 +299,58 @@ def test_every_rule_cut_leaves_nothing_measured(serve, tmp_path):
     assert "raise --max-new-tokens" in next_step(results_of(run))
     with pytest.raises(RecordsError):
         report.write([tmp_path / "run"], tmp_path / "page.html")
+
+
+# The JUnit file of a check that fails
+
+
+@pytest.fixture
+def junit(tmp_path):
+    """The file that an earlier check has written, and that this one is to write."""
+    junit = tmp_path / "junit.xml"
+    junit.write_text("earlier")
+    return junit
+
+
+def test_a_check_that_meets_an_outage_leaves_no_file_of_an_earlier_run(
+    serve, suite, tmp_path, junit
+):
+    server = serve(
+        lambda body, number: completion("Oui.") if number < 20 else refusal(401, "key expired")
+    )
+    assert run_check(server, suite, tmp_path) == COULD_NOT
+    assert "(401)" in errors_in(junit)
+
+
+MALFORMED = {
+    "an unknown option": ["--bogus"],
+    "a bar that cannot be": ["--min-stability", "3"],
+    "an unknown suite": None,
+}
+
+
+@pytest.mark.parametrize("options", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, junit, options):
+    if options is None:
+        suite, options = tmp_path / "absent.yaml", []
+    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path, *options) == 2
+    assert errors_in(junit)
+
+
+def test_an_interrupted_check_leaves_no_file_of_an_earlier_run(
+    serve, suite, tmp_path, junit, monkeypatch
+):
+
+    def interrupt(*_):
+        assert errors_in(junit) == "the command has not finished"  # even if it is killed now
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.measure.check._converse", interrupt)
+    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path) == 130
+    assert errors_in(junit) == "the command was interrupted"
+
+
+def test_a_dry_run_leaves_the_file_alone(serve, suite, tmp_path, junit):
+    server = serve(lambda body, number: completion("Oui."))
+    assert run_check(server, suite, tmp_path, "--dry-run") == PASSED
+    assert junit.read_text() == "earlier"

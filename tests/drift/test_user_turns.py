@@ -39,6 +39,9 @@ def cast(scripts):
     return drift.Cast(user_turns=scripts)
 
 
+# Conversations
+
+
 def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
     scripted = Scripted()
     settings = replace(QUICK, conversations=1)
@@ -76,6 +79,9 @@ def test_every_script_is_used_before_one_is_used_again(scripts):
     assert lines != lines_with(replace(settings, seed=5))
 
 
+# Runs
+
+
 @pytest.mark.parametrize("probe_at", only_fast(["in-place", "after-round"], "in-place"))
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, scripts, probe_at):
     settings = replace(QUICK, conversations=4, probe_at=probe_at, batch=1)
@@ -94,6 +100,62 @@ def test_another_file_is_another_run(tmp_path, scripts):
     scripts.write_text(json.dumps(["d1", "d2", "d3"]))
     with pytest.raises(RecordsError, match="user turns"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast(scripts))
+
+
+def test_a_cast_reads_its_file_once(scripts):
+    read_at_once = cast(scripts)
+    assert read_at_once.user_turns == read_user_turns(scripts) and read_at_once.dialogs is None
+    scripts.unlink()
+    assert [line.text for line in read_at_once.user_turns.scripts[0].messages] == SCRIPTS[0]
+    assert replace(read_at_once, user_model=None) == read_at_once
+
+
+# The pressure of a message
+
+
+def pressure_by_round(run):
+    columns = run.to_columns()
+    return dict(zip(columns["round"], columns["pressure"], strict=True))
+
+
+def test_the_pressure_of_a_message_is_recorded_and_exported(tmp_path):
+    path = tmp_path / "tagged.jsonl"
+    script = [
+        {"text": "a1", "pressure": "none"},
+        {"text": "a2", "pressure": "push"},
+        "a3",
+        {"text": "a4", "pressure": "paste"},
+    ]
+    path.write_text(json.dumps(script))
+    settings = replace(QUICK, conversations=1, rounds=4)
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, cast=cast(path))
+    (record,) = run.conversations
+    users = [turn for turn in record.turns if turn.speaker == "user"]
+    assert [turn.text for turn in users] == ["a1", "a2", "a3", "a4"]
+    assert [turn.pressure for turn in users] == ["none", "push", None, "paste"]
+    assert "pressure" not in record.turns[1].to_json()
+    # a probe in place of a message comes after the message of the round before
+    assert pressure_by_round(run) == {1: None, 2: "none", 3: "push", 4: None}
+    after = replace(settings, probe_at="after-round")
+    run = drift.run(Scripted(), SUITE, tmp_path / "after", after, cast=cast(path))
+    assert pressure_by_round(run) == {1: "none", 2: "push", 3: None, 4: "paste"}
+
+
+def test_an_unknown_pressure_is_refused(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('["a", {"text": "b", "pressure": "pushy"}]')
+    with pytest.raises(UsageError) as excinfo:
+        read_user_turns(path)
+    assert (excinfo.value.option, excinfo.value.value) == ("pressure", "pushy")
+    assert "push" in excinfo.value.allowed
+    for line in ('[{"text": " "}]', '[{"txt": "a"}]', '[{"text": "a", "more": 1}]', '[["a"]]'):
+        path.write_text(line)
+        with pytest.raises(UsageError) as excinfo:
+            read_user_turns(path)
+        assert excinfo.value.value == json.loads(line)
+
+
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -125,12 +187,7 @@ def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
         resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), cast(scripts))
 
 
-def test_a_cast_reads_its_file_once(scripts):
-    read_at_once = cast(scripts)
-    assert read_at_once.user_turns == read_user_turns(scripts) and read_at_once.dialogs is None
-    scripts.unlink()
-    assert [line.text for line in read_at_once.user_turns.scripts[0].messages] == SCRIPTS[0]
-    assert replace(read_at_once, user_model=None) == read_at_once
+# Commands
 
 
 def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, capsys):
@@ -166,60 +223,9 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     assert "'scripts.jsonl' have changed" in error, error
 
 
-def test_the_pressure_of_a_message_is_recorded_and_exported(tmp_path):
-    path = tmp_path / "tagged.jsonl"
-    script = [
-        {"text": "a1", "pressure": "none"},
-        {"text": "a2", "pressure": "push"},
-        "a3",
-        {"text": "a4", "pressure": "paste"},
-    ]
-    path.write_text(json.dumps(script))
-    settings = replace(QUICK, conversations=1, rounds=4)
-    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, cast=cast(path))
-    (record,) = run.conversations
-    users = [turn for turn in record.turns if turn.speaker == "user"]
-    assert [turn.text for turn in users] == ["a1", "a2", "a3", "a4"]
-    assert [turn.pressure for turn in users] == ["none", "push", None, "paste"]
-    assert "pressure" not in record.turns[1].to_json()
-    # a probe in place of a message comes after the message of the round before
-    assert pressure_by_round(run) == {1: None, 2: "none", 3: "push", 4: None}
-    after = replace(settings, probe_at="after-round")
-    run = drift.run(Scripted(), SUITE, tmp_path / "after", after, cast=cast(path))
-    assert pressure_by_round(run) == {1: "none", 2: "push", 3: None, 4: "paste"}
+# A suite of one's own, which gets bundled scripts unless an option says who the user is
 
-
-def pressure_by_round(run):
-    columns = run.to_columns()
-    return dict(zip(columns["round"], columns["pressure"], strict=True))
-
-
-def test_an_unknown_pressure_is_refused(tmp_path):
-    path = tmp_path / "bad.jsonl"
-    path.write_text('["a", {"text": "b", "pressure": "pushy"}]')
-    with pytest.raises(UsageError) as excinfo:
-        read_user_turns(path)
-    assert (excinfo.value.option, excinfo.value.value) == ("pressure", "pushy")
-    assert "push" in excinfo.value.allowed
-    for line in ('[{"text": " "}]', '[{"txt": "a"}]', '[{"text": "a", "more": 1}]', '[["a"]]'):
-        path.write_text(line)
-        with pytest.raises(UsageError) as excinfo:
-            read_user_turns(path)
-        assert excinfo.value.value == json.loads(line)
-
-
-def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
-    case = SUITE.cases[0]
-    rule = replace(case.rules[0], kind="closing", polarity="gate")
-    kinds = replace(SUITE, cases=(replace(case, rules=[rule]),))
-    run = drift.run(Scripted(), kinds, tmp_path / "run", replace(QUICK, conversations=1))
-    assert {probe.rule_kind for probe in run.conversations[0].probes} == {"closing"}
-    columns = run.to_columns()
-    assert set(columns["rule_kind"]) == {"closing"} and set(columns["polarity"]) == {"gate"}
-
-
-# a suite of one's own: such suites get bundled scripts unless an option says who the user is
-OWN = """name: own
+OWN_SUITE = """name: own
 cases:
   - id: tony
     system_prompt: Sign every message with Tony.
@@ -248,15 +254,15 @@ cases:
 )
 def test_a_suite_of_ones_own_gets_scripted_messages(tmp_path, monkeypatch, words, expected):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.yaml").write_text(OWN)
-    (tmp_path / "personas.yaml").write_text(OWN + "personas: [You are Ada.]\n")
+    (tmp_path / "own.yaml").write_text(OWN_SUITE)
+    (tmp_path / "personas.yaml").write_text(OWN_SUITE + "personas: [You are Ada.]\n")
     _, arguments = read_command(["drift", *words.split()])
     turns = load_user_turns(arguments, drift.load_suite(arguments.suite))
     assert (turns and turns.name) == expected
 
 
 def test_usual_user_messages_are_named(tmp_path, folder, capsys):
-    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "own.yaml").write_text(OWN_SUITE)
     words = f"drift --model {folder} --suite {tmp_path / 'own.yaml'} --rounds 1 --conversations 1"
     command = [*words.split(), "--max-new-tokens", "4", "--out", str(tmp_path / "run")]
     assert main(command) == 1  # its one reply is cut
@@ -269,7 +275,7 @@ def test_usual_user_messages_are_named(tmp_path, folder, capsys):
 @pytest.mark.slow
 def test_a_check_says_that_the_earlier_conversations_were_held_otherwise(tmp_path, folder, capsys):
     suite, before, now = (tmp_path / name for name in ("own.yaml", "before", "now"))
-    suite.write_text(OWN.replace("ends_with, word: Tony", "contains, words: [Tony]"))
+    suite.write_text(OWN_SUITE.replace("ends_with, word: Tony", "contains, words: [Tony]"))
     words = f"--model {folder} --rounds 1 --max-new-tokens 4"
     defaults_of_0_3 = "--temperature 1 --user-turns none --conversations 1"
     drift_command = f"drift --suite {suite} {words} {defaults_of_0_3} --out {before}"

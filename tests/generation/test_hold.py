@@ -35,11 +35,7 @@ def floors_by_hand(mass, fraction=1.0):
     return Floors(tuple(tuple(map(log_odds, row)) for row in mass.tolist()))
 
 
-def test_floors_raise_what_is_below_them_and_leave_the_rest():
-    floors = Floors(((0.5, -math.inf), (-1.0, 2.0)))
-    log_odds = torch.tensor([[[-3.0, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]])
-    assert floors.shift(log_odds, 0).tolist() == [[[0.5, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]]
-    assert floors.shift(log_odds, 1).tolist() == [[[-1.0, 1.0, -math.inf], [2.0, 2.0, -math.inf]]]
+# The method
 
 
 def test_hold_can_be_spelled_without_parameters():
@@ -49,6 +45,30 @@ def test_hold_can_be_spelled_without_parameters():
         Hold(-0.1)
     with pytest.raises(ParameterOutOfRange, match="tokens"):
         Hold(tokens=0)
+
+
+def test_floors_raise_what_is_below_them_and_leave_the_rest():
+    floors = Floors(((0.5, -math.inf), (-1.0, 2.0)))
+    log_odds = torch.tensor([[[-3.0, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]])
+    assert floors.shift(log_odds, 0).tolist() == [[[0.5, 1.0, -math.inf], [-3.0, 1.0, -math.inf]]]
+    assert floors.shift(log_odds, 1).tolist() == [[[-1.0, 1.0, -math.inf], [2.0, 2.0, -math.inf]]]
+
+
+def test_impossible_uses_of_hold_are_refused_with_a_reason():
+    tiny = model()
+    with pytest.raises(UsageError, match=r"hold .*head 9"):
+        tiny.generate(TALK, [Hold(heads={(0, 9)})])
+    with pytest.raises(PromptError, match=r"^hold reads"):
+        tiny.generate(TALK, [Hold()], emphasis=["and then?"])
+    ids = torch.tensor([[1, 2, 3]])
+    refusal = pytest.raises(UsageError, match=r"^hold becomes .*model\.rehearse")
+    with refusal, holdfast.steering(tiny.hf_model, ids > 1, [Hold()]):
+        pass
+    with pytest.raises(ModelError, match=r"^hold needs"):
+        connect("http://127.0.0.1:9/v1", "m").check(read_methods("hold"))
+
+
+# Replies
 
 
 @pytest.mark.parametrize("fraction", only_fast([1.0, 0.5], 0.5))
@@ -71,39 +91,6 @@ def test_a_fraction_of_0_changes_nothing():
     assert tiny.generate_batch([request])[0].token_ids == tiny.generate(TALK, (), LONG, 5).token_ids
 
 
-def test_a_study_dialog_without_a_span_is_answered_unsteered():
-    tiny = model()
-    plain = chat("", "hello there")
-    (reply,) = outcomes(tiny.session(), [Request(plain, Hold(), LONG, 5)])
-    assert reply.text == tiny.generate(plain, (), LONG, 5).text
-
-
-def test_a_batch_refuses_a_method_without_a_span_and_names_the_request():
-    tiny = model()
-    talks = chat("talk about cheese", "hello"), chat("", "hello")
-    requests = [Request(talk, "boost:factor=2") for talk in talks]
-    message = r"^Request 2 of 2: boost:factor=2 needs a system prompt"
-    for owner in (tiny, tiny.session()):
-        with pytest.raises(UsageError, match=message):
-            owner.generate_batch(requests)
-    with pytest.raises(UsageError, match=r"^boost:factor=2 needs"):
-        tiny.generate_batch(requests[1:])
-    assert len(tiny.generate_batch([requests[0], Request(chat("", "hello"))])) == 2
-
-
-@pytest.mark.parametrize("method", (Hold(), "boost:factor=4"))
-def test_a_single_reply_is_refused_if_a_method_has_no_span_to_steer(method):
-    tiny = model()
-    for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
-        with pytest.raises(UsageError) as excinfo:
-            tiny.generate(bare, [method], LONG)
-        assert "emphasis" in excinfo.value.allowed
-        with pytest.raises(UsageError) as excinfo:
-            tiny.stream(Request(bare, method, LONG), print)
-        assert "emphasis" in excinfo.value.allowed
-        assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None
-
-
 def test_the_rehearsal_applies_the_other_methods_of_the_list():
     tiny = model()
     floors = floors_by_hand(first_masses(tiny, methods=(Boost(3.0),)))
@@ -121,6 +108,15 @@ def test_only_chosen_heads_are_held():
     assert reply.token_ids == expected.token_ids
 
 
+def test_a_chat_without_a_message_of_the_user_is_continued_under_hold():
+    messages = (TALK[0], {"role": "assistant", "content": "the river"})
+    request = Request(messages, Hold(), LONG, continue_final_message=True)
+    assert model().generate_batch([request])[0].token_ids
+
+
+# Scores and blocks
+
+
 def test_given_replies_are_scored_under_the_floors():
     tiny = model()
     floors = floors_by_hand(first_masses(tiny))
@@ -128,6 +124,36 @@ def test_given_replies_are_scored_under_the_floors():
     expected = tiny.score(TALK, ["bread", "music and rain"], [floors])
     assert score.log_probabilities == expected.log_probabilities
     assert score.greedy == expected.greedy
+
+
+def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkeypatch):
+    tiny = model()
+    chats = [TALK, chat(SYSTEM, "a different first turn", "the river runs", "and then?")]
+    requests = [Request(messages, [Hold()]) for messages in chats]
+    replies = [["bread", "music"]] * 2
+    alone = [tiny.session().score_batch([request], [["bread", "music"]])[0] for request in requests]
+    monkeypatch.setattr("holdfast.models.rehearsals._MAX_CACHED", 1)
+    batched = tiny.session().score_batch(requests, replies)
+    for score, other_score in zip(alone, batched, strict=True):
+        assert score.log_probabilities == pytest.approx(other_score.log_probabilities, abs=1e-4)
+    plain = tiny.session().score_batch([Request(messages) for messages in chats], replies)
+    assert plain[0].log_probabilities != pytest.approx(batched[0].log_probabilities, abs=1e-4)
+
+
+def test_rehearsed_methods_steer_a_block():
+    tiny = model()
+    methods = tiny.rehearse(TALK, [Hold()])
+    assert methods == (Hold().resolve(first_masses(tiny, per_token=True)),)
+    prompt = render(TALK, tiny.tokenizer)
+    ids = torch.tensor([prompt.token_ids], device=DEVICE)
+    span = torch.tensor([prompt.span_mask], device=DEVICE)
+    with holdfast.steering(tiny.hf_model, span, methods):
+        logits = tiny.hf_model(ids).logits[0, -1]
+    expected = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids
+    assert expected in ((logits.argmax().item(),), ())
+
+
+# Requests that share a rehearsal, or pay for it
 
 
 def submitted_rows(monkeypatch, session):
@@ -157,6 +183,31 @@ def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     assert len(rows) == 7  # another first turn is another rehearsal
 
 
+def test_first_turns_that_differ_in_another_field_have_rehearsals_of_their_own(monkeypatch):
+    session = model().session()
+    rows = submitted_rows(monkeypatch, session)
+    for name in ("Ann", "Bob"):
+        before = ({"role": "assistant", "content": "so", "name": name},)
+        session.generate_batch([Request((TALK[0], *before, *TALK[1:]), Hold(), LONG)])
+    assert len(rows) == 4
+
+
+def test_the_request_that_caused_a_rehearsal_pays_for_it():
+    tiny = model()
+    session = tiny.session()
+    first, second = [session.generate_batch([Request(TALK, Hold(), LONG, 5)])[0] for _ in range(2)]
+    assert first.token_ids == second.token_ids
+    rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
+    assert first.forwarded - second.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
+
+
+def test_a_scored_chat_pays_for_its_rehearsal():
+    session = model().session()
+    first, second = (session.score_batch([Request(TALK, Hold())], [["bread"]])[0] for _ in range(2))
+    rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
+    assert first.forwarded - second.forwarded == model().generate_batch([rehearsal])[0].forwarded
+
+
 def test_a_list_that_is_refused_once_it_is_resolved_is_refused_every_time(monkeypatch):
     tiny = model()
 
@@ -171,13 +222,7 @@ def test_a_list_that_is_refused_once_it_is_resolved_is_refused_every_time(monkey
             session.generate_batch([Request(TALK, Hold(), LONG)])
 
 
-def test_the_request_that_caused_a_rehearsal_pays_for_it():
-    tiny = model()
-    session = tiny.session()
-    first, second = [session.generate_batch([Request(TALK, Hold(), LONG, 5)])[0] for _ in range(2)]
-    assert first.token_ids == second.token_ids
-    rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
-    assert first.forwarded - second.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
+# Rehearsals that are cancelled or fail
 
 
 async def tokens_of(stream):
@@ -251,28 +296,6 @@ def test_every_chat_names_itself_when_a_shared_rehearsal_fails():
     assert [error.__notes__ for error in (first, second)] == [["Chat 1"], ["Chat 2"]]
 
 
-def test_first_turns_that_differ_in_another_field_have_rehearsals_of_their_own(monkeypatch):
-    session = model().session()
-    rows = submitted_rows(monkeypatch, session)
-    for name in ("Ann", "Bob"):
-        before = ({"role": "assistant", "content": "so", "name": name},)
-        session.generate_batch([Request((TALK[0], *before, *TALK[1:]), Hold(), LONG)])
-    assert len(rows) == 4
-
-
-def test_a_chat_without_a_message_of_the_user_is_continued_under_hold():
-    messages = (TALK[0], {"role": "assistant", "content": "the river"})
-    request = Request(messages, Hold(), LONG, continue_final_message=True)
-    assert model().generate_batch([request])[0].token_ids
-
-
-def test_a_scored_chat_pays_for_its_rehearsal():
-    session = model().session()
-    first, second = (session.score_batch([Request(TALK, Hold())], [["bread"]])[0] for _ in range(2))
-    rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
-    assert first.forwarded - second.forwarded == model().generate_batch([rehearsal])[0].forwarded
-
-
 def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():
     tiny = model()
     requests = [Request(TALK, (Broken(), Hold()), LONG), Request(TALK, Hold(), LONG)]
@@ -281,42 +304,37 @@ def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():
     assert reply.token_ids
 
 
-def test_impossible_uses_of_hold_are_refused_with_a_reason():
+# Chats without a span
+
+
+def test_a_study_dialog_without_a_span_is_answered_unsteered():
     tiny = model()
-    with pytest.raises(UsageError, match=r"hold .*head 9"):
-        tiny.generate(TALK, [Hold(heads={(0, 9)})])
-    with pytest.raises(PromptError, match=r"^hold reads"):
-        tiny.generate(TALK, [Hold()], emphasis=["and then?"])
-    ids = torch.tensor([[1, 2, 3]])
-    refusal = pytest.raises(UsageError, match=r"^hold becomes .*model\.rehearse")
-    with refusal, holdfast.steering(tiny.hf_model, ids > 1, [Hold()]):
-        pass
-    with pytest.raises(ModelError, match=r"^hold needs"):
-        connect("http://127.0.0.1:9/v1", "m").check(read_methods("hold"))
+    plain = chat("", "hello there")
+    (reply,) = outcomes(tiny.session(), [Request(plain, Hold(), LONG, 5)])
+    assert reply.text == tiny.generate(plain, (), LONG, 5).text
 
 
-def test_rehearsed_methods_steer_a_block():
+def test_a_batch_refuses_a_method_without_a_span_and_names_the_request():
     tiny = model()
-    methods = tiny.rehearse(TALK, [Hold()])
-    assert methods == (Hold().resolve(first_masses(tiny, per_token=True)),)
-    prompt = render(TALK, tiny.tokenizer)
-    ids = torch.tensor([prompt.token_ids], device=DEVICE)
-    span = torch.tensor([prompt.span_mask], device=DEVICE)
-    with holdfast.steering(tiny.hf_model, span, methods):
-        logits = tiny.hf_model(ids).logits[0, -1]
-    expected = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids
-    assert expected in ((logits.argmax().item(),), ())
+    talks = chat("talk about cheese", "hello"), chat("", "hello")
+    requests = [Request(talk, "boost:factor=2") for talk in talks]
+    message = r"^Request 2 of 2: boost:factor=2 needs a system prompt"
+    for owner in (tiny, tiny.session()):
+        with pytest.raises(UsageError, match=message):
+            owner.generate_batch(requests)
+    with pytest.raises(UsageError, match=r"^boost:factor=2 needs"):
+        tiny.generate_batch(requests[1:])
+    assert len(tiny.generate_batch([requests[0], Request(chat("", "hello"))])) == 2
 
 
-def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkeypatch):
+@pytest.mark.parametrize("method", (Hold(), "boost:factor=4"))
+def test_a_single_reply_is_refused_if_a_method_has_no_span_to_steer(method):
     tiny = model()
-    chats = [TALK, chat(SYSTEM, "a different first turn", "the river runs", "and then?")]
-    requests = [Request(messages, [Hold()]) for messages in chats]
-    replies = [["bread", "music"]] * 2
-    alone = [tiny.session().score_batch([request], [["bread", "music"]])[0] for request in requests]
-    monkeypatch.setattr("holdfast.models.rehearsals._MAX_CACHED", 1)
-    batched = tiny.session().score_batch(requests, replies)
-    for score, other_score in zip(alone, batched, strict=True):
-        assert score.log_probabilities == pytest.approx(other_score.log_probabilities, abs=1e-4)
-    plain = tiny.session().score_batch([Request(messages) for messages in chats], replies)
-    assert plain[0].log_probabilities != pytest.approx(batched[0].log_probabilities, abs=1e-4)
+    for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
+        with pytest.raises(UsageError) as excinfo:
+            tiny.generate(bare, [method], LONG)
+        assert "emphasis" in excinfo.value.allowed
+        with pytest.raises(UsageError) as excinfo:
+            tiny.stream(Request(bare, method, LONG), print)
+        assert "emphasis" in excinfo.value.allowed
+        assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None

@@ -35,6 +35,10 @@ CHATS = (
     chat("talk about bread", "what is rain?"),
     chat("be the garden", "the river", "runs slowly past", "where do people talk?"),
 )
+
+
+# Scores
+
 REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "music (B)"))
 
 
@@ -85,10 +89,10 @@ def test_scores_are_those_of_a_full_forward(name, kind):
         assert score.log_probabilities == pytest.approx(expected, abs=TOLERANCE)
 
 
-SOME = ("none", "split-softmax", "guidance")
+IN_A_THREAD = ("none", "split-softmax", "guidance")
 
 
-@pytest.mark.parametrize("methods", [METHODS[name] for name in SOME], ids=SOME)
+@pytest.mark.parametrize("methods", [METHODS[name] for name in IN_A_THREAD], ids=IN_A_THREAD)
 def test_a_thread_forwards_a_history_once(methods):
     tiny, talk = model(), CHATS[1]
     fork = (*talk[:-1], {"role": "user", "content": "and the cheese?"})
@@ -113,6 +117,9 @@ def test_a_reply_is_greedy_if_each_token_is_the_likeliest(kind):
     options = [ids, ids[:1], (*ids[:2], other_token), (other_token, *ids[1:])]
     (result,) = score_requests(tiny.runner, [TokenRequest((score_input.prompt,))], [options], 8)
     assert result.scored.greedy == (True, True, False, False)
+
+
+# Refusals
 
 
 def test_replies_that_cannot_be_scored_are_refused():
@@ -145,6 +152,9 @@ def test_calls_that_would_block_what_they_wait_for_are_refused():
     scores, text = asyncio.run(blocked())
     assert scores[0] == model().score(CHATS[0], ["bread"])
     assert text == model().generate(CHATS[0]).text
+
+
+# Log-probabilities of drawn tokens
 
 
 @pytest.mark.parametrize("name", METHODS)

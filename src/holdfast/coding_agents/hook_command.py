@@ -2,7 +2,7 @@
 
 A hook has a fifth of a second. So the command line hands its words over before it builds a parser,
 and nothing that this module imports may import Pydantic
-(`tests/coding_agents/test_remind.py` checks this).
+(`tests/coding_agents/test_hook_speed.py` checks this).
 """
 
 import signal

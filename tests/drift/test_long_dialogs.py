@@ -26,7 +26,9 @@ from holdfast.models.requests import Reply, Request
 from holdfast.records import Turn, read_run
 from holdfast.serve.limits import RequestLimits
 
-LONG = drift.Settings(rounds=7, conversations=2, sampling=Sampling(max_new_tokens=24), seed=4)
+SEVEN_ROUNDS = drift.Settings(
+    rounds=7, conversations=2, sampling=Sampling(max_new_tokens=24), seed=4
+)
 
 
 class Narrow(Scripted):
@@ -43,6 +45,9 @@ class Narrow(Scripted):
         return Reply(text, None, "stop")
 
 
+# What is left out
+
+
 def chats_of(scripted, view):
     """The chats of one view, without their system prompts."""
     chats = [r.messages for r in scripted.requests if r.thread[0] == view and len(r.messages) > 1]
@@ -50,7 +55,7 @@ def chats_of(scripted, view):
 
 
 def small_context(context, rounds=7, **fields):
-    settings = replace(LONG, rounds=rounds, conversations=1, context=context, **fields)
+    settings = replace(SEVEN_ROUNDS, rounds=rounds, conversations=1, context=context, **fields)
     return settings, Narrow(context=6)
 
 
@@ -119,26 +124,29 @@ def test_more_probes_do_not_change_what_a_dialog_leaves_out(tmp_path):
 
 def test_a_context_of_two_messages_is_enough_for_a_whole_dialog(tmp_path):
     for context in ("cut", "summarise"):
-        settings = replace(LONG, conversations=1, context=context)
+        settings = replace(SEVEN_ROUNDS, conversations=1, context=context)
         record = as_json(drift.run(Narrow(context=2), SUITE, tmp_path / context, settings))[0]
         assert len(record["turns"]) == 14, "a system prompt and one message are enough"
 
 
 @pytest.mark.parametrize("probe_at", ("in-place", "after-round"))
 def test_a_prompt_that_leaves_no_room_for_the_first_turn_is_too_long(tmp_path, probe_at):
-    settings = replace(LONG, conversations=1, probe_at=probe_at)
+    settings = replace(SEVEN_ROUNDS, conversations=1, probe_at=probe_at)
     with pytest.raises(PromptTooLong) as excinfo:
         drift.run(Narrow(context=1), SUITE, tmp_path / "run", settings)
     assert excinfo.value.value in {case.id for case in SUITE.cases}
+
+
+# Models and servers
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
 def test_a_local_model_completes_dialogs_longer_than_its_context(tmp_path, context):
     tiny = model(max_position_embeddings=192)
-    stop = drift.run(tiny, SUITE, tmp_path / "stop", LONG)
+    stop = drift.run(tiny, SUITE, tmp_path / "stop", SEVEN_ROUNDS)
     assert all(record["ended"]["why"] == "context" for record in as_json(stop))
-    settings = replace(LONG, context=context, window=3 if context == "slide" else None)
+    settings = replace(SEVEN_ROUNDS, context=context, window=3 if context == "slide" else None)
     run = drift.run(tiny, SUITE, tmp_path / "run", settings)
     for record in as_json(run):
         assert "ended" not in record and len(record["turns"]) == 14
@@ -149,32 +157,19 @@ def test_a_local_model_completes_dialogs_longer_than_its_context(tmp_path, conte
     assert texts(batched) == texts(run), "what is left out does not depend on what runs beside it"
 
 
-@pytest.mark.parametrize("room", (1, 8, 16, 17, 64))
-def test_room_for_a_reply_is_kept_free_up_to_a_quarter_of_the_context(room):
-    tiny, values = model(max_position_embeddings=64), set()
-    for length in range(38, 64, 2):
-        request = Request(tiny_chat(length), sampling=Sampling(max_new_tokens=1), room=room)
-        tokens = len(tiny.session().render(request).prompt_ids)
-        full = end_of(tiny, request) == "context"
-        assert full == (64 - tokens < min(room, 16)), tokens
-        values.add(full)
-    assert values == ({False} if room == 1 else {True, False})
-
-
-def end_of(tiny, request):
-    """The stop reason of a request in a session."""
-    (reply,) = outcomes(tiny.session(), [request])
-    return reply.stop_reason
-
-
-def tiny_chat(tokens):
-    """A chat of this many tokens; each x is one."""
-    return [{"role": "user", "content": "x" * (tokens - 4)}]
-
-
-def test_a_request_with_no_room_is_refused():
-    with pytest.raises(ParameterOutOfRange, match="room"):
-        Request(tiny_chat(9), room=0)
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
+def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, context):
+    settings = replace(SEVEN_ROUNDS, context=context, window=3 if context == "slide" else None)
+    with served(
+        model(max_position_embeddings=192), RequestLimits(tokens=64, seconds=60.0)
+    ) as server:
+        run = drift.run(connect(f"{server.url}/v1"), SUITE, tmp_path / "run", settings)
+    assert len(run.records) == settings.conversations
+    for record in as_json(run):
+        assert "ended" not in record and "unanswered" not in record
+        assert len(record["turns"]) == 14 and any(t.get("left_out") for t in record["turns"])
+        assert ("summaries" in record) == (context == "summarise")
 
 
 def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
@@ -190,7 +185,7 @@ def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
         summary = messages[0]["content"].startswith(SUMMARY_PROMPT)
         return completion(f"summary {number}" if summary else f"r{len(messages)}")
 
-    settings = replace(LONG, context="summarise", conversations=1)
+    settings = replace(SEVEN_ROUNDS, context="summarise", conversations=1)
     with Server(answer) as server:
         endpoint = connect(server.url, "tiny", max_retries=0)
         (record,) = as_json(drift.run(endpoint, SUITE, tmp_path / "run", settings))
@@ -199,21 +194,6 @@ def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
     assert summaries and all(text.startswith("summary ") for text in summaries)
     prompts = "\n".join(chat[1]["content"] for chat in chats if len(chat) > 1)
     assert all(f"conversation so far: {text}\n\n" in prompts for text in summaries)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
-def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, context):
-    settings = replace(LONG, context=context, window=3 if context == "slide" else None)
-    with served(
-        model(max_position_embeddings=192), RequestLimits(tokens=64, seconds=60.0)
-    ) as server:
-        run = drift.run(connect(f"{server.url}/v1"), SUITE, tmp_path / "run", settings)
-    assert len(run.records) == settings.conversations
-    for record in as_json(run):
-        assert "ended" not in record and "unanswered" not in record
-        assert len(record["turns"]) == 14 and any(t.get("left_out") for t in record["turns"])
-        assert ("summaries" in record) == (context == "summarise")
 
 
 @pytest.mark.slow
@@ -233,6 +213,40 @@ def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
         assert left_out[:3] == [0, 0, 0] and left_out[-1] >= 5
 
 
+# Room for a reply
+
+
+def end_of(tiny, request):
+    """The stop reason of a request in a session."""
+    (reply,) = outcomes(tiny.session(), [request])
+    return reply.stop_reason
+
+
+def tiny_chat(tokens):
+    """A chat of this many tokens; each x is one."""
+    return [{"role": "user", "content": "x" * (tokens - 4)}]
+
+
+@pytest.mark.parametrize("room", (1, 8, 16, 17, 64))
+def test_room_for_a_reply_is_kept_free_up_to_a_quarter_of_the_context(room):
+    tiny, values = model(max_position_embeddings=64), set()
+    for length in range(38, 64, 2):
+        request = Request(tiny_chat(length), sampling=Sampling(max_new_tokens=1), room=room)
+        tokens = len(tiny.session().render(request).prompt_ids)
+        full = end_of(tiny, request) == "context"
+        assert full == (64 - tokens < min(room, 16)), tokens
+        values.add(full)
+    assert values == ({False} if room == 1 else {True, False})
+
+
+def test_a_request_with_no_room_is_refused():
+    with pytest.raises(ParameterOutOfRange, match="room"):
+        Request(tiny_chat(9), room=0)
+
+
+# The messages of a summary
+
+
 def test_a_summary_precedes_the_first_message_or_if_compacted_replaces_the_system_prompt():
     chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     assert with_summary(chat, ShownRounds()) == chat
@@ -247,18 +261,21 @@ def test_a_summary_precedes_the_first_message_or_if_compacted_replaces_the_syste
     assert "Before." in request["content"] and request["content"].endswith("Assistant: b")
 
 
+# Settings
+
+
 def test_settings_that_make_no_sense_are_refused(tmp_path, capsys):
     for wrong in ({"window": 2}, {"context": "slide"}, {"context": "cut", "summary_prompt": "x"}):
         with pytest.raises(UsageError):
-            replace(LONG, **wrong)
+            replace(SEVEN_ROUNDS, **wrong)
     with pytest.raises(UsageError, match="not 'forget'"):
-        replace(LONG, context="forget")
+        replace(SEVEN_ROUNDS, context="forget")
     with pytest.raises(ParameterOutOfRange, match="window"):
-        replace(LONG, context="slide", window=0)
+        replace(SEVEN_ROUNDS, context="slide", window=0)
     with pytest.raises(UsageError, match=r"^window=3 is for context='slide', summarise or compact"):
-        replace(LONG, context="cut", window=3)
+        replace(SEVEN_ROUNDS, context="cut", window=3)
     with pytest.raises(UsageError, match="is for context='summarise' or compact, not for 'cut'"):
-        replace(LONG, context="cut", summary_prompt="x")
+        replace(SEVEN_ROUNDS, context="cut", summary_prompt="x")
     assert main(["drift", "--window", "3", "--out", str(tmp_path / "run")]) == 2
     stderr = capsys.readouterr().err
     assert "--window 3 is for --context slide, summarise or compact, not for 'stop'" in stderr
@@ -267,9 +284,11 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, capsys):
 
 
 def test_a_runs_identity_includes_what_happens_at_the_contexts_end(tmp_path):
-    settings = replace(LONG, context="summarise", summary_prompt="In ten words:", conversations=1)
+    settings = replace(
+        SEVEN_ROUNDS, context="summarise", summary_prompt="In ten words:", conversations=1
+    )
     run = drift.run(Narrow(context=6), SUITE, tmp_path / "run", settings)
     info = run.manifest.identity.to_json()["settings"]
     assert (info["context"], info["summary_prompt"]) == ("summarise", "In ten words:")
     assert as_json(read_run(tmp_path / "run")) == as_json(run)
-    assert draw_pairing(SUITE, settings, 0) == draw_pairing(SUITE, LONG, 0)
+    assert draw_pairing(SUITE, settings, 0) == draw_pairing(SUITE, SEVEN_ROUNDS, 0)

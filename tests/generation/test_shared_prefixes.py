@@ -23,6 +23,9 @@ METHODS = {
 }
 
 
+# Replies
+
+
 def dialogs(session, methods, rounds=3):
     """Two dialogs under one system prompt, turn by turn, as a client would send them."""
     talks, all_answers = [chat(SYSTEM, "the garden " * (n + 1)) for n in range(2)], []
@@ -72,6 +75,35 @@ def test_every_kind_of_layer_gives_the_same_replies_as_without_sharing(kind):
 
 
 @pytest.mark.slow
+def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
+    default = holdfast.load("default")
+    session, sampling = default.session(long_lived=True), Sampling(0.8, 0.95, 40)
+    talk = chat("Always reply in French.", "Tell me about the garden.")
+    cached = []
+    for turn in range(4):
+        request = Request(talk, "boost:factor=2" if turn > 2 else (), sampling, seed=turn)
+        (answer,) = answer_all(session, [request])
+        alone = default.generate_batch([request])[0]
+        assert answer.outcome.token_ids == alone.token_ids
+        cached.append(answer.state.cached / len(alone.prompt_ids))
+        talk += chat("", "", alone.text, "And the river?")[1:]
+    assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
+
+
+def test_choices_of_one_prompt_forward_it_once():
+    tiny = model(dtype="float64")
+    requests = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
+    answers = answer_all(tiny.session(long_lived=True), requests)
+    prompt = len(answers[0].chat.prompt_ids)
+    assert [answer.state.cached for answer in answers] == [0] + [prompt - 1] * 5
+    alone = tiny.generate_batch(requests)
+    assert [answer.outcome.token_ids for answer in answers] == [reply.token_ids for reply in alone]
+
+
+# What is not shared
+
+
+@pytest.mark.slow
 def test_nothing_is_shared_across_steering():
     """Different methods, strengths, heads and spans each have their own keys."""
     tiny = model(dtype="float64")
@@ -107,16 +139,6 @@ def test_nothing_is_shared_across_steering():
             assert answer.outcome.token_ids == expected[number]
 
 
-def test_choices_of_one_prompt_forward_it_once():
-    tiny = model(dtype="float64")
-    requests = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
-    answers = answer_all(tiny.session(long_lived=True), requests)
-    prompt = len(answers[0].chat.prompt_ids)
-    assert [answer.state.cached for answer in answers] == [0] + [prompt - 1] * 5
-    alone = tiny.generate_batch(requests)
-    assert [answer.outcome.token_ids for answer in answers] == [reply.token_ids for reply in alone]
-
-
 def test_short_lived_sessions_and_threads_share_nothing():
     tiny = model()
     request = Request(chat(SYSTEM, "the garden"), (), SHORT)
@@ -125,6 +147,9 @@ def test_short_lived_sessions_and_threads_share_nothing():
     session = tiny.session(long_lived=True)
     threaded = replace(request, thread="t", keep=True)
     assert [answer_all(session, [item])[0].state.cached for item in (threaded, request)] == [0, 0]
+
+
+# Memory
 
 
 def test_memory_for_shared_prefixes_is_bounded():
@@ -139,20 +164,7 @@ def test_memory_for_shared_prefixes_is_bounded():
     assert len(shared) < 8
 
 
-@pytest.mark.slow
-def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
-    default = holdfast.load("default")
-    session, sampling = default.session(long_lived=True), Sampling(0.8, 0.95, 40)
-    talk = chat("Always reply in French.", "Tell me about the garden.")
-    cached = []
-    for turn in range(4):
-        request = Request(talk, "boost:factor=2" if turn > 2 else (), sampling, seed=turn)
-        (answer,) = answer_all(session, [request])
-        alone = default.generate_batch([request])[0]
-        assert answer.outcome.token_ids == alone.token_ids
-        cached.append(answer.state.cached / len(alone.prompt_ids))
-        talk += chat("", "", alone.text, "And the river?")[1:]
-    assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
+# Below float32, where a prompt is forwarded in pieces
 
 
 def first_and_later(tiny, methods, talks):
@@ -186,6 +198,15 @@ def test_in_float32_a_prompt_is_forwarded_at_once():
     assert not states.runner.splits_prompts  # they serve only prompts that are longer
 
 
+class Failing:
+    """An attention method that cannot be applied."""
+
+    name, heads, span_includes_generated = "failing", None, False
+
+    def shift(self, log_odds, layer):
+        raise ZeroDivisionError
+
+
 def test_a_row_that_fails_in_the_beginning_of_its_prompt_fails_alone():
     tiny = model(dtype="bfloat16")
     session = tiny.session(long_lived=True)
@@ -197,12 +218,3 @@ def test_a_row_that_fails_in_the_beginning_of_its_prompt_fails_alone():
         ],
     )
     assert isinstance(fails.outcome, ZeroDivisionError) and works.outcome.token_ids
-
-
-class Failing:
-    """An attention method that cannot be applied."""
-
-    name, heads, span_includes_generated = "failing", None, False
-
-    def shift(self, log_odds, layer):
-        raise ZeroDivisionError

@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cache_kinds import (
-    FAMILIES,
-    RECURRENT,
-    TWO_EXPERTS,
-    WINDOWED,
-    model_in_float64,
-)
+from cache_kinds import FAMILIES, RECURRENT, TWO_EXPERTS, WINDOWED, model_in_float64
 from fast_set import only_fast
 from tiny import GPTJ, chat, model
 from transformers import AutoModelForCausalLM
@@ -27,11 +21,8 @@ from holdfast.generation.token_requests import TokenPrompt, TokenRequest
 from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
 
-# float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more
-ROUNDING = 1e-6
 IN_STATES = 1e-4  # recurrences run in float32 whatever the model's dtype
-# with layers of the first Mamba, whose passes of several tokens do not read a state
-WHOLE = ("jamba", "mamba")
+
 METHODS = {
     "none": (),
     "split-softmax": (SplitSoftmax(0.2),),
@@ -40,13 +31,35 @@ METHODS = {
     "guidance": (Guidance(2.0), Boost(2)),
 }
 GREEDY = Sampling(temperature=0, max_new_tokens=10)
-TRACED = (*WINDOWED, "qwen3_next", "lfm2", "bamba", "falcon_h1", "jamba", "gptj", "gpt_neox")
 
 
 @pytest.fixture(autouse=True)
 def cut_soon(monkeypatch):
     """Windowed layers keep 4 tokens beyond these small windows."""
     monkeypatch.setattr(slot_layers, "SPARE_TOKENS", 4)
+
+
+# Replies
+
+# float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more
+ROUNDING = 1e-6
+
+# with layers of the first Mamba, whose passes of several tokens do not read a state
+READ_NO_STATE = ("jamba", "mamba")
+
+
+def dialogs(tiny):
+    """Dialogs that differ in length, methods, sampling and reply length."""
+    steering = METHODS if tiny.steerable else {"none": (), "guidance": (Guidance(2.0),)}
+    return {
+        (name, index): (
+            chat("always talk about cheese " * (index + 1), "the garden " * (3 * index + number)),
+            methods,
+            Sampling(1.0, 0.95, 4 + 5 * index) if index else GREEDY,
+        )
+        for number, (name, methods) in enumerate(steering.items())
+        for index in range(2)
+    }
 
 
 def turns(session, dialogs):
@@ -69,26 +82,12 @@ def turns(session, dialogs):
     return replies
 
 
-def dialogs(tiny):
-    """Dialogs that differ in length, methods, sampling and reply length."""
-    steering = METHODS if tiny.steerable else {"none": (), "guidance": (Guidance(2.0),)}
-    return {
-        (name, index): (
-            chat("always talk about cheese " * (index + 1), "the garden " * (3 * index + number)),
-            methods,
-            Sampling(1.0, 0.95, 4 + 5 * index) if index else GREEDY,
-        )
-        for number, (name, methods) in enumerate(steering.items())
-        for index in range(2)
-    }
-
-
 @pytest.mark.parametrize("kind", only_fast((*WINDOWED, *RECURRENT), "gemma3_text", "lfm2"))
 def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     tiny = model_in_float64(kind)
     assert tiny.reuses_cache
     assert tiny.steerable == (kind not in ("mamba", "mamba2"))
-    assert tiny.runner.supports_chunked_prefill == (kind not in WHOLE)
+    assert tiny.runner.supports_chunked_prefill == (kind not in READ_NO_STATE)
     alone = replace(tiny, reuses_cache=False)
     talks = dialogs(tiny)
     batched = turns(replace(tiny, batch_size=5).session(), talks)
@@ -101,29 +100,11 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
             assert torch.allclose(reply.trace.mass, expected_reply.trace.mass, atol=rounding)
     assert len({reply.token_ids for _, reply in batched}) > len(batched) // 2
     totals = [sum(reply.forwarded for _, reply in replies) for replies in (batched, expected)]
-    if kind in WHOLE:
+    if kind in READ_NO_STATE:
         assert totals[0] <= totals[1]
     else:
         # after a reply that methods treat separately, keys of the prompt remain and states do not
         assert totals[0] < totals[1] * (0.5 if kind in WINDOWED else 0.6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", (*WINDOWED, *RECURRENT))
-def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
-    tiny = model_in_float64(kind)
-    talk = chat("always talk about cheese", "the old town by the river " * 3)
-    replies = [["bread and music", "the garden"], ["rain"]]
-    values = []
-    for reuses in (True, False):
-        session = replace(tiny, reuses_cache=reuses).session()
-        (first,) = session.generate_batch([Request(talk, sampling=GREEDY, thread="t", keep=True)])
-        longer = (*talk, *chat("", "", first.text, "and bread?")[1:])
-        second = METHODS["split-softmax"] if tiny.steerable else (Guidance(2.0),)
-        requests = [Request(longer, methods, thread="t") for methods in ((), second)]
-        scores = session.score_batch(requests, replies)
-        values.append([value for score in scores for value in score.log_probabilities])
-    assert values[0] == pytest.approx(values[1], abs=1e-5 if kind in WINDOWED else 1e-3)
 
 
 def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length_of_the_cache():
@@ -173,6 +154,32 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
     assert (masses > 0.1).sum() > 12
 
 
+# Scores
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", (*WINDOWED, *RECURRENT))
+def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
+    tiny = model_in_float64(kind)
+    talk = chat("always talk about cheese", "the old town by the river " * 3)
+    replies = [["bread and music", "the garden"], ["rain"]]
+    values = []
+    for reuses in (True, False):
+        session = replace(tiny, reuses_cache=reuses).session()
+        (first,) = session.generate_batch([Request(talk, sampling=GREEDY, thread="t", keep=True)])
+        longer = (*talk, *chat("", "", first.text, "and bread?")[1:])
+        second = METHODS["split-softmax"] if tiny.steerable else (Guidance(2.0),)
+        requests = [Request(longer, methods, thread="t") for methods in ((), second)]
+        scores = session.score_batch(requests, replies)
+        values.append([value for score in scores for value in score.log_probabilities])
+    assert values[0] == pytest.approx(values[1], abs=1e-5 if kind in WINDOWED else 1e-3)
+
+
+# Traces
+
+TRACED = (*WINDOWED, "qwen3_next", "lfm2", "bamba", "falcon_h1", "jamba", "gptj", "gpt_neox")
+
+
 @pytest.mark.parametrize("kind", only_fast(TRACED, *(FAMILIES & {*TRACED}), "gptj"))
 def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
     """A layer sees the tokens whose weights in transformers' own eager attention are not 0."""
@@ -213,7 +220,10 @@ def test_a_row_is_traced_in_a_pass_of_its_own_beside_one_that_is_not():
         torch.testing.assert_close(trace.uniform, alone.trace.uniform, atol=1e-6, rtol=0)
 
 
-def windows(slots):
+# Windows
+
+
+def columns_of_windows(slots):
     """The numbers of columns that windowed layers allocate for all rows."""
     assert {type(layer) for layer in slots.layers} == {KeyLayer, WindowLayer}
     return {layer.store[0].shape[2] for layer in slots.layers if type(layer) is WindowLayer}
@@ -232,7 +242,7 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
     while len(scheduler):
         caches += [handle.kv[0] for handle in scheduler.step()]
         slots = decoder.slots
-        widest = max(widest, *windows(slots))
+        widest = max(widest, *columns_of_windows(slots))
         first_kept = slots._shared.window.first_kept
         for length, first in zip(slots.lengths, first_kept, strict=True):
             assert first <= max(0, length - window)
@@ -267,6 +277,9 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
         assert (reply.prompt_ids, reply.token_ids) == (expected.prompt_ids, expected.token_ids)
         token_count = len(reply.prompt_ids) + len(reply.token_ids) - 1
         assert (reply.forwarded < token_count) == reuses
+
+
+# Models that reuse their cache
 
 
 def test_the_kinds_of_cache_and_masks_decide_whether_a_model_reuses_its_cache():
