@@ -16,13 +16,6 @@ from holdfast.methods.all_methods import METHODS
 from holdfast.methods.kinds import kind_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 
-CHAT = (
-    {"role": "system", "content": "Speak like a pirate."},
-    {"role": "user", "content": "Hello."},
-    {"role": "assistant", "content": "Arr."},
-    {"role": "user", "content": "And then?"},
-)
-
 
 @pytest.mark.parametrize(
     ("spec", "expected"),

@@ -1,6 +1,5 @@
 """The dtype, the device and the batch size of a loaded model."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -28,11 +27,6 @@ def refusal(name: str | Path, error: type[Exception] = ModelError, **options) ->
     message = str(excinfo.value)
     assert "\n" not in message and len(message) < 500 and message[-1] in ".?", message
     return message
-
-
-def configure(folder: Path, **changes) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | changes))
 
 
 # Dtypes

@@ -6,10 +6,9 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 
 import pytest
-from chat_server import KEY, Server, completion, refusal
+from chat_server import CHAT, KEY, Server, completion, failure_of, refusal
 from command_lines import heed_interrupts
 from tiny import LOOK, tool_talk
 
@@ -19,19 +18,6 @@ from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Reply, Request
 
 USAGE = {"prompt_tokens": 20, "completion_tokens": 3}
-
-
-CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
-
-
-def failure_of(model, methods=()):
-    """The message of the error; no part of the error may show the key."""
-    with pytest.raises(ModelError) as excinfo:
-        model.generate(CHAT, methods)
-    assert KEY not in "".join(traceback.format_exception(excinfo.value)) + repr(model)
-    message = str(excinfo.value)
-    assert message.endswith(".") and message.isprintable() and len(message) < 600
-    return message
 
 
 # What a request carries

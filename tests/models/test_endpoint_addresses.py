@@ -1,27 +1,13 @@
 """Addresses of endpoints, the keys that they need, and the models that they list."""
 
 import json
-import traceback
 
 import openai
 import pytest
-from chat_server import KEY, Server, completion, refusal
+from chat_server import CHAT, KEY, Server, completion, failure_of, refusal
 
 import holdfast.models.endpoint
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
-
-CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
-
-
-def failure_of(model, methods=()):
-    """The message of the error; no part of the error may show the key."""
-    with pytest.raises(ModelError) as excinfo:
-        model.generate(CHAT, methods)
-    assert KEY not in "".join(traceback.format_exception(excinfo.value)) + repr(model)
-    message = str(excinfo.value)
-    assert message.endswith(".") and message.isprintable() and len(message) < 600
-    return message
-
 
 # The model that a server lists
 

@@ -4,29 +4,15 @@ import json
 import socket
 import threading
 import time
-import traceback
 
 import fake_upstream
 import pytest
-from chat_server import KEY, completion, refusal
+from chat_server import CHAT, KEY, completion, failure_of, refusal
 from fake_upstream import FakeUpstream, chunks, reply_events, reply_json
 
 import holdfast.models.endpoint
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.models.requests import Request
-
-CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
-
-
-def failure_of(model, methods=()):
-    """The message of the error; no part of the error may show the key."""
-    with pytest.raises(ModelError) as excinfo:
-        model.generate(CHAT, methods)
-    assert KEY not in "".join(traceback.format_exception(excinfo.value)) + repr(model)
-    message = str(excinfo.value)
-    assert message.endswith(".") and message.isprintable() and len(message) < 600
-    return message
-
 
 # Answers
 

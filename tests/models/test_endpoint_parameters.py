@@ -1,25 +1,10 @@
 """Parameters that an endpoint refuses: left out if they change nothing, else named."""
 
-import traceback
-
 import pytest
-from chat_server import KEY, completion, refusal
+from chat_server import CHAT, completion, failure_of, refusal
 
 from holdfast.errors import ModelError
 from holdfast.generation.sampling import Sampling
-
-CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
-
-
-def failure_of(model, methods=()):
-    """The message of the error; no part of the error may show the key."""
-    with pytest.raises(ModelError) as excinfo:
-        model.generate(CHAT, methods)
-    assert KEY not in "".join(traceback.format_exception(excinfo.value)) + repr(model)
-    message = str(excinfo.value)
-    assert message.endswith(".") and message.isprintable() and len(message) < 600
-    return message
-
 
 # The limit and the seed
 

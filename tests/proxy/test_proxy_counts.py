@@ -5,41 +5,21 @@ import json
 import httpx2
 import openai
 import pytest
+from checked_replies import BROKEN, CHECKED, ask, text_of
 from fake_upstream import (
     EVERY,
     SYSTEM,
     FakeUpstream,
     client,
-    completion,
     reply_json,
     response,
     through,
-    user,
 )
 
 import holdfast
 from holdfast.proxy.chat_edits import EditOutcome
 from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
-
-BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
-CHECKED = "check-and-retry:n=2"
-
-
-SECRETS = ("a", "secret")
-
-
-def fail(*_, **__):
-    raise KeyError(" ".join(SECRETS))
-
-
-def ask(proxy, **fields):
-    body = {"messages": user("Hi."), **fields}
-    return httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
-
-
-def text_of(reply):
-    return reply.json()["choices"][0]["message"]["content"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +90,9 @@ def test_a_request_that_refers_to_stored_items_continues_a_stored_dialog(suite):
 def test_a_chat_without_a_message_of_the_user_is_not_checked(suite):
     """A retry would have no message to put the reminder into."""
     with through(BROKEN, suite, CHECKED) as (upstream, proxy):
-        assert text_of(ask(proxy, messages=[{"role": "system", "content": SYSTEM}])) == "Fine, sir"
+        assert (
+            text_of(ask(proxy.url, messages=[{"role": "system", "content": SYSTEM}])) == "Fine, sir"
+        )
         proxy.settle()
     assert len(upstream.requests) == 1
     assert (proxy.counts.retries, proxy.counts.unchecked) == (0, 1)

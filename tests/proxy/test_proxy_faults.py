@@ -11,13 +11,12 @@ import httpx2
 import openai
 import pytest
 import yaml
+from checked_replies import BROKEN, CHECKED, KEPT, ask, text_of
 from fake_upstream import (
     EVERY,
     SUITE,
     FakeUpstream,
-    completion,
     counts,
-    reply_json,
     through,
     user,
     wait_until,
@@ -31,24 +30,11 @@ from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.suite_middleware import SuiteChat
 from holdfast.proxy.tally import Tally
 
-BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
-CHECKED = "check-and-retry:n=2"
-
-
 SECRETS = ("a", "secret")
 
 
 def fail(*_, **__):
     raise KeyError(" ".join(SECRETS))
-
-
-def ask(proxy, **fields):
-    body = {"messages": user("Hi."), **fields}
-    return httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
-
-
-def text_of(reply):
-    return reply.json()["choices"][0]["message"]["content"]
 
 
 # Faults of ours
@@ -57,7 +43,7 @@ def text_of(reply):
 def test_a_fault_while_a_request_is_edited_costs_only_the_edit(suite, monkeypatch, caplog):
     monkeypatch.setattr(SuiteChat, "edit", fail)
     with through(KEPT, suite, EVERY) as (upstream, proxy):
-        assert text_of(ask(proxy)) == "Fine, Tony"
+        assert text_of(ask(proxy.url)) == "Fine, Tony"
         proxy.settle()
         metrics = httpx2.get(f"{proxy.url}/metrics").text
     assert upstream.requests[0].json["messages"] == user("Hi.")
@@ -70,7 +56,7 @@ def test_a_fault_while_a_request_is_edited_costs_only_the_edit(suite, monkeypatc
 def test_a_fault_while_a_reply_is_checked_costs_only_the_retry(suite, monkeypatch, caplog, name):
     monkeypatch.setattr(SuiteChat, name, fail)
     with through(BROKEN, suite, CHECKED) as (upstream, proxy):
-        assert text_of(ask(proxy)) == "Fine, sir"
+        assert text_of(ask(proxy.url)) == "Fine, sir"
         assert counts(proxy)["signs", 1] == (0, 1)
     assert len(upstream.requests) == 1
     assert "KeyError" in caplog.text and " ".join(SECRETS) not in caplog.text
@@ -99,7 +85,7 @@ def test_a_fault_in_a_wrapped_client_costs_no_reply(suite, monkeypatch, caplog, 
 def test_a_fault_while_a_reply_is_scored_is_counted(suite, monkeypatch):
     monkeypatch.setattr(SuiteChat, "score", fail)
     with through(KEPT, suite) as (_, proxy):
-        assert text_of(ask(proxy)) == "Fine, Tony"
+        assert text_of(ask(proxy.url)) == "Fine, Tony"
         proxy.settle()
     assert proxy.counts.unscored == {WhyUnscored.UNREADABLE: 1}
 
@@ -137,7 +123,7 @@ def test_a_measure_that_fails_is_counted(monkeypatch, method):
     measure_by(fail, monkeypatch)
     dialog = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yes, Tony"}]
     with through(KEPT, "bot.yaml", method) as (_, proxy):
-        assert text_of(ask(proxy, messages=user("More.", *dialog))) == "Fine, Tony"
+        assert text_of(ask(proxy.url, messages=user("More.", *dialog))) == "Fine, Tony"
         assert counts(proxy) == {("signs", 2): (1, 1), ("short", 2): (1, 1)}
         metrics = httpx2.get(f"{proxy.url}/metrics").text
         live = httpx2.get(f"{proxy.url}/holdfast/live.json").json()
@@ -163,11 +149,11 @@ def end_of_slow_measure(monkeypatch):
 def test_a_slow_measure_delays_no_reply_for_long(end_of_slow_measure, monkeypatch, caplog):
     monkeypatch.setattr(forwarding, "_MAX_SECONDS", 0.2)
     with through(BROKEN, "bot.yaml", CHECKED) as (upstream, proxy):
-        assert text_of(ask(proxy)) == "Fine, sir"
+        assert text_of(ask(proxy.url)) == "Fine, sir"
         assert proxy.counts.unchecked == 1
         assert len(upstream.requests) == 1 and "more than 0.2 s" in caplog.text
         monkeypatch.setattr(measure_threads, "_MAX_SECONDS", 0)
-        assert text_of(ask(proxy)) == "Fine, sir"
+        assert text_of(ask(proxy.url)) == "Fine, sir"
         wait_until(lambda: proxy.counts.unscored == {WhyUnscored.BUSY: 1})
         end_of_slow_measure.set()
         assert counts(proxy)["own", 1] == (1, 1)
@@ -179,7 +165,7 @@ def test_a_slow_measure_costs_the_edit(end_of_slow_measure, monkeypatch):
     spec = "reminder:every=1,text=rules,when=broken"
     with through(KEPT, "bot.yaml", spec) as (upstream, proxy):
         messages = user("More.", *dialog)
-        assert text_of(ask(proxy, messages=messages)) == "Fine, Tony"
+        assert text_of(ask(proxy.url, messages=messages)) == "Fine, Tony"
         assert upstream.requests[0].json["messages"] == messages
         assert proxy.counts.requests == {EditOutcome.FAILED: 1}
         end_of_slow_measure.set()
@@ -188,7 +174,7 @@ def test_a_slow_measure_costs_the_edit(end_of_slow_measure, monkeypatch):
 def test_a_measure_that_never_returns_holds_up_no_end(end_of_slow_measure, monkeypatch, caplog):
     monkeypatch.setattr(measure_threads, "_MAX_SECONDS_AT_END", 0.1)
     with through(KEPT, "bot.yaml") as (_, proxy):
-        assert text_of(ask(proxy)) == "Fine, Tony"
+        assert text_of(ask(proxy.url)) == "Fine, Tony"
         wait_until(lambda: proxy.forwarding.scoring.waiting == 1)
         ending = time.monotonic()
     assert time.monotonic() - ending < 5  # the measure takes 30 s
@@ -205,7 +191,7 @@ def test_a_reply_that_waits_at_the_end_is_scored(suite, monkeypatch):
 
     monkeypatch.setattr(SuiteChat, "score", wait)
     with through(KEPT, suite) as (_, proxy):
-        assert text_of(ask(proxy)) == "Fine, Tony"
+        assert text_of(ask(proxy.url)) == "Fine, Tony"
         wait_until(lambda: proxy.forwarding.scoring.waiting == 1)
         threading.Timer(0.1, begin.set).start()
     assert {row.cell.rule: row.scored for row in proxy.counts.rules} == {"signs": 1, "short": 1}

@@ -7,6 +7,7 @@ import httpx2
 import openai
 import pytest
 import yaml
+from checked_replies import BROKEN, CHAT, KEPT, REMINDED, WORSE, ask, refuse, text_of
 from fake_upstream import (
     SUITE,
     SYSTEM,
@@ -25,43 +26,10 @@ from fake_upstream import (
 from holdfast.proxy import retry_attempts, upstream_answer
 from holdfast.proxy.reply_scores import WhyUnscored
 
-CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
-REMINDED = [CHAT[0], {"role": "user", "content": "[Reminder: Sign as Tony.]\n\nHi."}]
-BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
-WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
-
-
-def busy(status="429 Slow down", *headers):
-    """Answers with a status after which the same request may succeed."""
-    body = b'{"error": {"message": "no"}}'
-    fields = ("Content-Type: application/json", *headers)
-    return lambda request, writer: writer.whole(status, body, *fields)
-
-
-refuse = busy("400 No")  # for good
-
-
-def close(request, writer):
-    return False
-
-
-def break_off(request, writer):
-    writer.head("200 OK", "Content-Type: application/json", "Content-Length: 500")
-    writer.raw(b'{"choices": [')
-    return False
-
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch):
     monkeypatch.setattr(retry_attempts, "_FIRST_DELAY", 0.001)
-
-
-def ask(url, **fields):
-    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **fields})
-
-
-def text_of(reply):
-    return reply.json()["choices"][0]["message"]["content"]
 
 
 def test_a_reply_that_breaks_a_rule_is_drawn_again(suite):

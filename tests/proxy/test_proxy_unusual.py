@@ -6,6 +6,7 @@ import json
 import httpx2
 import openai
 import pytest
+from checked_replies import BROKEN, CHECKED, KEPT, ask, text_of
 from fake_upstream import (
     EVERY,
     SYSTEM,
@@ -25,26 +26,6 @@ from fake_upstream import (
 
 from holdfast.proxy.chat_edits import EditOutcome
 from holdfast.proxy.reply_scores import WhyUnscored
-
-BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
-CHECKED = "check-and-retry:n=2"
-
-
-SECRETS = ("a", "secret")
-
-
-def fail(*_, **__):
-    raise KeyError(" ".join(SECRETS))
-
-
-def ask(proxy, **fields):
-    body = {"messages": user("Hi."), **fields}
-    return httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
-
-
-def text_of(reply):
-    return reply.json()["choices"][0]["message"]["content"]
-
 
 # Compression
 
@@ -116,7 +97,7 @@ def odd(**message):
 )
 def test_every_reply_arrives_as_it_was_sent(suite, method, body, outcome):
     with through(reply_json(body), suite, method) as (upstream, proxy):
-        assert ask(proxy).content == body
+        assert ask(proxy.url).content == body
         scores = counts(proxy)
     assert len(upstream.requests) == 1
     if isinstance(outcome, tuple):
@@ -149,7 +130,7 @@ def delta(finish=None, **fields):
 def test_every_stream_arrives_as_it_was_sent(suite, method, events, outcome):
     with through(reply_events(*events), suite, method) as (_, proxy):
         body = {"stream": True, "stream_options": {"include_usage": True}, "logprobs": True}
-        assert ask(proxy, **body).content == b"".join(events)
+        assert ask(proxy.url, **body).content == b"".join(events)
         scores = counts(proxy)
     if isinstance(outcome, tuple):
         assert scores["signs", 1] == outcome
@@ -215,7 +196,7 @@ def test_a_checked_reply_with_log_probabilities_is_that_of_one_draw(suite):
 def test_unknown_contents_of_a_request_are_kept(suite, message, is_edited):
     messages = [{"role": "system", "content": SYSTEM}, message]
     with through(KEPT, suite, EVERY) as (upstream, proxy):
-        assert text_of(ask(proxy, messages=messages)) == "Fine, Tony"
+        assert text_of(ask(proxy.url, messages=messages)) == "Fine, Tony"
         proxy.settle()
     sent = upstream.requests[0].json["messages"]
     assert ("Reminder: Be brief." in str(sent)) is is_edited

@@ -5,60 +5,16 @@ import time
 
 import httpx2
 import pytest
-from fake_upstream import SYSTEM, client, completion, counts, in_turn, reply_json, through
+from checked_replies import BROKEN, BUSY, CHAT, KEPT, REMINDED, ask, busy, stall, text_of
+from fake_upstream import client, counts, in_turn, through
 
 from holdfast.proxy import forwarding, retry_attempts, upstream_answer
 from holdfast.proxy.reply_scores import WhyUnscored
-
-CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
-REMINDED = [CHAT[0], {"role": "user", "content": "[Reminder: Sign as Tony.]\n\nHi."}]
-BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
-WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
-
-
-def busy(status="429 Slow down", *headers):
-    """Answers with a status after which the same request may succeed."""
-    body = b'{"error": {"message": "no"}}'
-    fields = ("Content-Type: application/json", *headers)
-    return lambda request, writer: writer.whole(status, body, *fields)
-
-
-refuse = busy("400 No")  # for good
-
-
-def close(request, writer):
-    return False
-
-
-def break_off(request, writer):
-    writer.head("200 OK", "Content-Type: application/json", "Content-Length: 500")
-    writer.raw(b'{"choices": [')
-    return False
 
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch):
     monkeypatch.setattr(retry_attempts, "_FIRST_DELAY", 0.001)
-
-
-def ask(url, **fields):
-    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **fields})
-
-
-def text_of(reply):
-    return reply.json()["choices"][0]["message"]["content"]
-
-
-BUSY = {
-    "429 with seconds": busy("429 Slow down", "Retry-After: 0.02"),
-    "429 with milliseconds": busy("429 Slow down", "Retry-After-Ms: 20"),
-    "429": busy(),
-    "503": busy("503 Later"),
-    "529": busy("529 Overloaded"),
-    "said to pass": busy("400 No", "x-should-retry: true"),
-    "closed": close,
-    "broken off": break_off,
-}
 
 
 @pytest.mark.parametrize("failure", BUSY.values(), ids=BUSY.keys())
@@ -104,11 +60,6 @@ def test_a_retry_that_would_take_too_long_or_be_refused_again_is_given_up(suite,
     with through(in_turn(BROKEN, refusal), suite, "check-and-retry:n=2") as (upstream, proxy):
         assert text_of(ask(proxy.url)) == "Fine, sir"
     assert len(upstream.requests) == 2 and proxy.counts.failed_retries == 1
-
-
-def stall(request, writer):
-    writer.client_is_gone(20)
-    return False
 
 
 def test_a_retry_that_stalls_costs_no_reply(suite, monkeypatch, caplog):

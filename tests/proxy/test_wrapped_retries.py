@@ -6,9 +6,9 @@ import time
 import httpx2
 import openai
 import pytest
+from checked_replies import BROKEN, BUSY, CHAT, KEPT, REMINDED, WORSE, busy, refuse, stall
 from fake_upstream import (
     SUITE,
-    SYSTEM,
     FakeUpstream,
     chunks,
     completion,
@@ -23,43 +23,10 @@ from holdfast.proxy import retry_attempts, upstream_answer, wrapping
 from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
 
-CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
-REMINDED = [CHAT[0], {"role": "user", "content": "[Reminder: Sign as Tony.]\n\nHi."}]
-BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
-WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
-
-
-def busy(status="429 Slow down", *headers):
-    """Answers with a status after which the same request may succeed."""
-    body = b'{"error": {"message": "no"}}'
-    fields = ("Content-Type: application/json", *headers)
-    return lambda request, writer: writer.whole(status, body, *fields)
-
-
-refuse = busy("400 No")  # for good
-
-
-def close(request, writer):
-    return False
-
-
-def break_off(request, writer):
-    writer.head("200 OK", "Content-Type: application/json", "Content-Length: 500")
-    writer.raw(b'{"choices": [')
-    return False
-
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch):
     monkeypatch.setattr(retry_attempts, "_FIRST_DELAY", 0.001)
-
-
-def ask(url, **fields):
-    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **fields})
-
-
-def text_of(reply):
-    return reply.json()["choices"][0]["message"]["content"]
 
 
 def test_a_wrapped_client_draws_again_and_sends_the_best_reply(suite):
@@ -93,23 +60,6 @@ def test_a_wrapped_asynchronous_client_streams_the_checked_reply(suite):
 
 
 # Busy and slow servers
-
-
-BUSY = {
-    "429 with seconds": busy("429 Slow down", "Retry-After: 0.02"),
-    "429 with milliseconds": busy("429 Slow down", "Retry-After-Ms: 20"),
-    "429": busy(),
-    "503": busy("503 Later"),
-    "529": busy("529 Overloaded"),
-    "said to pass": busy("400 No", "x-should-retry: true"),
-    "closed": close,
-    "broken off": break_off,
-}
-
-
-def stall(request, writer):
-    writer.client_is_gone(20)
-    return False
 
 
 def ask_wrapped(kind, url, suite, tally, **options):

@@ -18,12 +18,6 @@ from holdfast.errors import RecordsError
 from holdfast.records import open_run, read_run
 
 
-def begin_run(folder: Path, identity: dict = IDENTITY) -> None:
-    """A run of one conversation."""
-    with open_run(folder, identity, ABOUT) as run:
-        run.append(record(0))
-
-
 def interrupt(file: int) -> None:
     raise KeyboardInterrupt
 

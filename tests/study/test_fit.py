@@ -25,18 +25,7 @@ from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
 from holdfast.study.fitting.hidden_directions import learn_capping, learn_vector
 from holdfast.study.fitting.key_directions import learn_seka
 
-LAYER = 1
-
-
-ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
-
-
 HEAD_DIM = SHAPE["head_dim"]
-
-
-def columns(vectors: torch.Tensor) -> list[list[float]]:
-    """The columns of a matrix as lists."""
-    return vectors.T.double().tolist()
 
 
 def states(*shape: int) -> torch.Tensor:
