@@ -9,6 +9,9 @@ import sys
 from functools import cache
 
 import pytest
+
+pytest.importorskip("inspect_ai", reason="make integrations installs it")
+
 import sniffio
 from inspect_ai import eval as evaluate
 from inspect_ai._util.error import PrerequisiteError

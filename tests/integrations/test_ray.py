@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+
+pytest.importorskip("ray", reason="make integrations installs it")
+
 import ray
 from ray.cluster_utils import Cluster
 from short_drift import SUITE, texts, without_time
