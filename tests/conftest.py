@@ -10,13 +10,12 @@ from chat_server import KEY, Server
 # of `make test-all`, then of `make test`
 SLOWEST = (
     "test_zhang2024.py test_drift.py test_serve_refusals.py test_rotary.py test_modern.py"
-    " test_attention.py test_logs.py test_log_formats.py test_labelled_transcripts.py"
-    " test_endpoint.py test_proxy_replies.py test_cli.py test_imports.py test_check_outages.py"
-    " test_serve.py test_unscored.py test_proxy_requests.py test_endpoint_drift.py"
-    " test_shared.py test_engine.py test_playground.py test_serve_constraints.py test_shards.py"
-    " test_report_browser.py test_profiling.py test_proxy_retries.py test_retry_delays.py"
-    " test_wrapped_retries.py test_approved.py test_replies_fixture.py test_report.py"
-    " test_hold.py"
+    " test_attention.py test_logs.py test_endpoint.py test_proxy_replies.py test_cli.py"
+    " test_imports.py test_check_outages.py test_serve.py test_unscored.py test_proxy_requests.py"
+    " test_endpoint_drift.py test_shared.py test_engine.py test_playground.py"
+    " test_serve_constraints.py test_shards.py test_report_browser.py test_profiling.py"
+    " test_proxy_retries.py test_approved.py test_replies_fixture.py test_report.py test_hold.py"
+    " test_log_formats.py test_labelled_transcripts.py test_retry_delays.py test_wrapped_retries.py"
 ).split()
 
 
