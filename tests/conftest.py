@@ -15,7 +15,6 @@ SLOWEST = (
     " test_endpoint_drift.py test_shared.py test_engine.py test_playground.py"
     " test_serve_constraints.py test_shards.py test_report_browser.py test_profiling.py"
     " test_proxy_retries.py test_approved.py test_replies_fixture.py test_report.py test_hold.py"
-    " test_log_formats.py test_labelled_transcripts.py test_retry_delays.py test_wrapped_retries.py"
 ).split()
 
 
