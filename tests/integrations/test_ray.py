@@ -42,12 +42,14 @@ from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import load_capability
 
 TESTS = Path(__file__).parents[1]
-EXACT = Specification("default", dtype="float64")  # in which the rest of a batch changes no digit
-BRIEF = holdfast.Sampling(max_new_tokens=12)
-QUICK = drift.Settings(2, 8, batch=4, sampling=BRIEF, seed=4, pairs="balanced")
+IN_FLOAT64 = Specification(
+    "default", dtype="float64"
+)  # in which the rest of a batch changes no digit
+SHORT_REPLIES = holdfast.Sampling(max_new_tokens=12)
+SHORT_RUN = drift.Settings(2, 8, batch=4, sampling=SHORT_REPLIES, seed=4, pairs="balanced")
 SWEEP = "split-softmax:exponent=0.7,0.3"
-NAMES = ("Anna", "Berta", "Clara", "Dora", "Emma", "Frieda", "Greta", "Hanna")
-LONG = replace(QUICK, conversations=24, batch=4)
+AGENT_NAMES = ("Anna", "Berta", "Clara", "Dora", "Emma", "Frieda", "Greta", "Hanna")
+LONG_RUN = replace(SHORT_RUN, conversations=24, batch=4)
 
 
 @dataclass(frozen=True)
@@ -83,15 +85,15 @@ def cluster():
 
 
 @pytest.fixture(scope="module")
-def exact(cluster):
+def two_actors(cluster):
     """The default model in float64, on two actors."""
-    with connect(EXACT, cluster.address, 2) as model:
+    with connect(IN_FLOAT64, cluster.address, 2) as model:
         yield model
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """alone(settings, methods) -> the run of the model in this process."""
+def in_this_process(tmp_path_factory):
+    """in_this_process(settings, methods) -> the run of the model in this process."""
     model, runs = holdfast.load(dtype="float64"), {}
 
     def run(settings, methods=("none",)):
@@ -130,24 +132,34 @@ def without_tokens(run):
     ]
 
 
-def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alone, tmp_path):
+def untimed(record):
+    record = record.to_json()
+    return json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
+
+
+# Runs equal those of one process
+
+
+def test_records_match_those_of_one_process_which_can_extend_the_run(
+    two_actors, in_this_process, tmp_path
+):
     updates, methods = [], ["none", "split-softmax:exponent=0.5"]
 
     def progress(done, tokens):
         updates.append((done, tokens))
 
     running = drift.Running(progress=progress, traces=True)
-    run = drift.run(exact, SUITE, tmp_path / "run", QUICK, methods, running=running)
-    assert same(run, alone(QUICK, methods))
-    replies = count_replies(SUITE, QUICK, range(QUICK.conversations))
+    run = drift.run(two_actors, SUITE, tmp_path / "run", SHORT_RUN, methods, running=running)
+    assert same(run, in_this_process(SHORT_RUN, methods))
+    replies = count_replies(SUITE, SHORT_RUN, range(SHORT_RUN.conversations))
     assert sum(done for done, _ in updates) == len(methods) * replies
     assert sum(tokens for _, tokens in updates) > 0
     assert len(list((tmp_path / "run" / "traces").glob("*.npz"))) == 16
     assert run.manifest.ray["replicas"] == 2
-    assert run.manifest.layers == alone(QUICK, methods).manifest.layers
-    further = replace(QUICK, conversations=10)
-    longer = drift.run(alone.model, SUITE, tmp_path / "run", further, methods)
-    assert same(longer, alone(further, methods))
+    assert run.manifest.layers == in_this_process(SHORT_RUN, methods).manifest.layers
+    further = replace(SHORT_RUN, conversations=10)
+    longer = drift.run(in_this_process.model, SUITE, tmp_path / "run", further, methods)
+    assert same(longer, in_this_process(further, methods))
 
 
 def test_an_actor_describes_its_model_as_a_manifest_does(tmp_path):
@@ -161,28 +173,28 @@ def test_an_actor_describes_its_model_as_a_manifest_does(tmp_path):
     assert described.about == facts_about(model)
 
 
-def test_other_commands_match_the_records_of_one_process(exact, alone, tmp_path):
+def test_other_commands_match_the_records_of_one_process(two_actors, in_this_process, tmp_path):
     settings = tasks.Settings(("json", "counterfact"), samples=6, batch=2)
     data = tasks.load_data([tasks.SYNTHETIC], settings)
     runs = [
         tasks.run(model, data, tmp_path / f"tasks {n}", settings, ["pasta:alpha=0.01"])
-        for n, model in enumerate((exact, alone.model))
+        for n, model in enumerate((two_actors, in_this_process.model))
     ]
     assert sorted(map(untimed, runs[0].records)) == sorted(map(untimed, runs[1].records))
     pair = [
-        drift.ask_baseline(model, SUITE, tmp_path / f"baseline {n}", replace(QUICK, batch=2))
-        for n, model in enumerate((exact, alone.model))
+        drift.ask_baseline(model, SUITE, tmp_path / f"baseline {n}", replace(SHORT_RUN, batch=2))
+        for n, model in enumerate((two_actors, in_this_process.model))
     ]
     assert sorted(map(untimed, pair[0].records)) == sorted(map(untimed, pair[1].records))
 
 
-def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
+def test_a_calibration_matches_that_of_one_process(two_actors, in_this_process, tmp_path):
     brief = holdfast.Sampling(max_new_tokens=8)
     plan = CalibrationPlan(draws=1, rounds=2, ask_at=2, sampling=brief, batch=4, sweeps=[SWEEP])
     knowledge = load_capability("knowledge", 6)
     calibrations = [
         calibrate(model, SUITE, knowledge, tmp_path / str(n), plan)
-        for n, model in enumerate((exact, alone.model))
+        for n, model in enumerate((two_actors, in_this_process.model))
     ]
     (stability, questions), (local_stability, local_questions) = calibrations
     assert same(stability, local_stability) and len(stability.records) == 3 * 6
@@ -191,8 +203,8 @@ def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
 
 
 @pytest.mark.parametrize("task", ("choices", "questions"))
-def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, task):
-    chats = [[{"role": "user", "content": f"{name} is a nurse. Her job:"}] for name in NAMES]
+def test_heads_are_profiled_as_in_one_process(two_actors, in_this_process, tmp_path, task):
+    chats = [[{"role": "user", "content": f"{name} is a nurse. Her job:"}] for name in AGENT_NAMES]
     samples = [
         ContinuationSample(tuple(chat), ("nurse",), (" nurse", " pilot"))
         if task == "choices"
@@ -202,19 +214,17 @@ def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, task):
     plan = ProfilingPlan(max_new_tokens=6)
     profiles = [
         profile(model, samples, tmp_path / str(n), plan)
-        for n, model in enumerate((exact, alone.model))
+        for n, model in enumerate((two_actors, in_this_process.model))
     ]
     assert profiles[0].ranking.heads == profiles[1].ranking.heads
     remote, local = (sorted(map(untimed, read_run(tmp_path / str(n)).records)) for n in range(2))
     assert remote == local
 
 
-def untimed(record):
-    record = record.to_json()
-    return json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
+# Actors and nodes that are lost
 
 
-def test_killing_an_actor_loses_nothing(exact, alone, tmp_path):
+def test_killing_an_actor_loses_nothing(two_actors, in_this_process, tmp_path):
     before, killed = set(actors()), []
 
     def kill_one(done, tokens):
@@ -222,11 +232,13 @@ def test_killing_an_actor_loses_nothing(exact, alone, tmp_path):
             killed.append(actors()[0])
             os.kill(killed[0], signal.SIGKILL)
 
-    run = drift.run(exact, SUITE, tmp_path / "run", LONG, running=drift.Running(progress=kill_one))
-    assert killed[0] in before and same(run, alone(LONG))
+    run = drift.run(
+        two_actors, SUITE, tmp_path / "run", LONG_RUN, running=drift.Running(progress=kill_one)
+    )
+    assert killed[0] in before and same(run, in_this_process(LONG_RUN))
 
 
-def test_removing_a_node_loses_nothing(cluster, exact, alone, tmp_path):
+def test_removing_a_node_loses_nothing(cluster, two_actors, in_this_process, tmp_path):
     """Its actor restarts on the node that replaces it."""
     node, removed = cluster.worker_nodes, []
     (node,) = node
@@ -237,49 +249,71 @@ def test_removing_a_node_loses_nothing(cluster, exact, alone, tmp_path):
             cluster.remove_node(node)
             cluster.add_node(num_cpus=1)
 
-    run = drift.run(exact, SUITE, tmp_path / "run", LONG, running=drift.Running(progress=go_away))
-    assert removed and same(run, alone(LONG))
+    run = drift.run(
+        two_actors, SUITE, tmp_path / "run", LONG_RUN, running=drift.Running(progress=go_away)
+    )
+    assert removed and same(run, in_this_process(LONG_RUN))
 
 
-def test_only_the_conversation_that_kills_its_actors_fails(exact, alone, tmp_path):
-    run = drift.run(exact, SUITE, tmp_path / "run", replace(QUICK, conversations=3), [Ends("rain")])
+def test_only_the_conversation_that_kills_its_actors_fails(two_actors, in_this_process, tmp_path):
+    run = drift.run(
+        two_actors, SUITE, tmp_path / "run", replace(SHORT_RUN, conversations=3), [Ends("rain")]
+    )
     assert len(run.records) == 3
     (failed_record,) = [record for record in run.records if record.ended]
     assert failed_record.agent.id == "case-rain" and failed_record.ended.round == 1
     assert "Three actors were lost" in failed_record.ended.reason
     other_records = [record for record in run.records if record is not failed_record]
-    local_turns = {r.conversation: r.turns for r in alone(QUICK).records}
+    local_turns = {r.conversation: r.turns for r in in_this_process(SHORT_RUN).records}
     assert all(local_turns[record.conversation] == record.turns for record in other_records)
 
 
-def test_a_user_model_in_this_process_talks_to_the_actors(exact, alone, tmp_path):
-    few, cast = replace(QUICK, conversations=3), drift.Cast(user_model=alone.model)
+def test_a_user_model_in_this_process_talks_to_the_actors(two_actors, in_this_process, tmp_path):
+    few, cast = replace(SHORT_RUN, conversations=3), drift.Cast(user_model=in_this_process.model)
     runs = [
         drift.run(model, SUITE, tmp_path / name, few, cast=cast)
-        for name, model in (("ray", exact), ("here", alone.model))
+        for name, model in (("ray", two_actors), ("here", in_this_process.model))
     ]
     assert same(*runs)
 
 
-def test_an_error_of_an_actor_is_raised_here_and_its_conversation_is_not_recorded(exact, tmp_path):
+def test_an_error_of_an_actor_is_raised_here_and_its_conversation_is_not_recorded(
+    two_actors, tmp_path
+):
     with pytest.raises(ValueError, match="seen 7"):
-        drift.run(exact, SUITE, tmp_path / "run", QUICK, [Ends("rain", "seen 7")])
+        drift.run(two_actors, SUITE, tmp_path / "run", SHORT_RUN, [Ends("rain", "seen 7")])
     assert all(r.agent.id != "case-rain" for r in read_run(tmp_path / "run").records)
 
 
-def test_an_interrupt_leaves_the_actors_ready_for_another_run(exact, alone, tmp_path):
+def test_an_interrupt_leaves_the_actors_ready_for_another_run(
+    two_actors, in_this_process, tmp_path
+):
     def interrupt(done, tokens):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        drift.run(exact, SUITE, tmp_path / "run", LONG, running=drift.Running(progress=interrupt))
-    assert same(drift.run(exact, SUITE, tmp_path / "run", LONG), alone(LONG))
+        drift.run(
+            two_actors, SUITE, tmp_path / "run", LONG_RUN, running=drift.Running(progress=interrupt)
+        )
+    assert same(drift.run(two_actors, SUITE, tmp_path / "run", LONG_RUN), in_this_process(LONG_RUN))
 
 
-def test_a_method_that_the_model_cannot_apply_is_refused_first(exact, tmp_path):
+def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
+    why = "its node has died"
+    killed = f"The actor died.\n\tpid: 7\nThe actor is dead because {why}. Node Id: 5"
+    assert actors_module.reason_lost(Exception(killed)) == why
+    lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
+    reason = "No module named 'holdfast' there; install the same on every machine"
+    assert actors_module.reason_lost(Exception(lacking)) == reason
+
+
+# What is refused
+
+
+def test_a_method_that_the_model_cannot_apply_is_refused_first(two_actors, tmp_path):
     heads = "pasta:alpha=0.01,heads=[99.0]"
     with pytest.raises(UsageError, match="99"):
-        drift.run(exact, SUITE, tmp_path / "run", QUICK, [heads])
+        drift.run(two_actors, SUITE, tmp_path / "run", SHORT_RUN, [heads])
     assert not (tmp_path / "run").exists()
 
 
@@ -294,7 +328,7 @@ def test_a_method_that_the_model_cannot_apply_is_refused_first(exact, tmp_path):
 def test_an_address_that_cannot_be_used_is_named(monkeypatch, address, error, expected):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(error, match=expected):
-        connect(EXACT, address)
+        connect(IN_FLOAT64, address)
 
 
 def test_a_cluster_that_does_not_start_here_is_not_looked_for_elsewhere(monkeypatch):
@@ -305,34 +339,34 @@ def test_a_cluster_that_does_not_start_here_is_not_looked_for_elsewhere(monkeypa
     monkeypatch.setattr(ray, "init", slow)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(ModelError, match=r"timed out during startup"):
-        connect(EXACT)
+        connect(IN_FLOAT64)
 
 
 def test_missing_ray_is_reported_with_how_to_install_it(monkeypatch):
     monkeypatch.setattr(connecting_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"'holdfast-llm\[ray\]'"):
-        connect(EXACT)
+        connect(IN_FLOAT64)
 
 
-def test_more_actors_than_there_is_room_for_are_refused(exact):
+def test_more_actors_than_there_is_room_for_are_refused(two_actors):
     with pytest.raises(ModelError) as excinfo:
-        connect(EXACT, "", 99)
+        connect(IN_FLOAT64, "", 99)
     error = excinfo.value
     assert (error.option, error.value, error.allowed) == ("replicas", 99, 2)
 
 
-def test_more_processors_than_any_machine_has_are_refused(exact, monkeypatch):
+def test_more_processors_than_any_machine_has_are_refused(two_actors, monkeypatch):
     monkeypatch.setattr(actors_module, "_PATIENCE", 3.0)
     with pytest.raises(ModelError, match=r"1 of 1 .* 7 processors"):
-        connect(EXACT, "", 1, processors=7)
+        connect(IN_FLOAT64, "", 1, processors=7)
 
 
-def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeypatch):
+def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(two_actors, monkeypatch):
     """The two actors of `exact` occupy both processors."""
     monkeypatch.setattr(actors_module, "_PATIENCE", 3.0)
     start = time.monotonic()
     with pytest.raises(ModelError, match="1 of 1 actors"):
-        connect(EXACT, "", 1)
+        connect(IN_FLOAT64, "", 1)
     assert time.monotonic() - start < 30
 
 
@@ -345,17 +379,8 @@ def test_other_versions_are_refused():
     assert (error.option, error.value, error.allowed) == ("torch", "1.0", node_versions["torch"])
 
 
-def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
-    why = "its node has died"
-    killed = f"The actor died.\n\tpid: 7\nThe actor is dead because {why}. Node Id: 5"
-    assert actors_module.reason_lost(Exception(killed)) == why
-    lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
-    reason = "No module named 'holdfast' there; install the same on every machine"
-    assert actors_module.reason_lost(Exception(lacking)) == reason
-
-
-def test_an_actor_with_another_model_is_refused(exact):
-    first = exact.description
+def test_an_actor_with_another_model_is_refused(two_actors):
+    first = two_actors.description
     actors_module.check_alike(first, "node-1", replace(first), "node-7")
     for name, value in (("fingerprint", "abc"), ("runtime", {"device": "x"})):
         other_model = replace(first, **{name: value})
@@ -364,27 +389,33 @@ def test_an_actor_with_another_model_is_refused(exact):
         assert (excinfo.value.option, excinfo.value.value) == (name, value)
 
 
-def test_code_that_an_actor_cannot_import_is_named(exact, tmp_path, monkeypatch):
+# Code and measures
+
+
+def test_code_that_an_actor_cannot_import_is_named(two_actors, tmp_path, monkeypatch):
     module = type(sys)("methods_of_mine")
     module.Ends = Ends
     monkeypatch.setitem(sys.modules, "methods_of_mine", module)
     monkeypatch.setattr(Ends, "__module__", "methods_of_mine")
     with pytest.raises(ModelError, match="methods_of_mine"):
-        drift.run(exact, SUITE, tmp_path / "run", QUICK, [Ends("rain")])
+        drift.run(two_actors, SUITE, tmp_path / "run", SHORT_RUN, [Ends("rain")])
 
 
-def test_measures_are_needed_only_here(exact, tmp_path):
+def test_measures_are_needed_only_here(two_actors, tmp_path):
     def brief(text):  # of no module that an actor could import
         return float(len(text) < 9)
 
     case = drift.Case("mine", "x", "Be brief.", ("What?",), brief)
     suite = drift.Suite("mine", (case, replace(case, id="too")), ("hello",))
-    run = drift.run(exact, suite, tmp_path / "run", replace(QUICK, conversations=2))
+    run = drift.run(two_actors, suite, tmp_path / "run", replace(SHORT_RUN, conversations=2))
     assert len(run.records) == 2
 
 
 def score_of_mine(text):
     return float(len(text) < 9)
+
+
+# The command
 
 
 def test_the_command_hides_the_output_of_ray_and_gives_the_same_records(tmp_path):

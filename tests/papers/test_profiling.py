@@ -40,10 +40,10 @@ WORDS = (
     " cheese rain".split()
 )
 STEERING = (Pasta(0.01), Pasta(0.05, generated="scale"), Boost(8), SplitSoftmax(0.3))
-FAST = {"gpt2": True, "gemma": True, "gpt_neox": True, "mistral": False, "gemma2": False}
+SHARES_PASSES = {"gpt2": True, "gemma": True, "gpt_neox": True, "mistral": False, "gemma2": False}
 
 
-def choice(number: int, words: int = 12) -> ContinuationSample:
+def choice_sample(number: int, words: int = 12) -> ContinuationSample:
     """A sample with its emphasis at the end, in the middle or at the start."""
     text = [WORDS[(7 * number + 5 * index) % len(WORDS)] for index in range(words + number % 5)]
     position = (len(text), len(text) // 2, 0)[number % 3]
@@ -53,11 +53,11 @@ def choice(number: int, words: int = 12) -> ContinuationSample:
     return ContinuationSample(chat("", " ".join(text)), emphasis, several[: 1 + number % 3], right)
 
 
-SAMPLES = [choice(number) for number in range(6)]
+SAMPLES = [choice_sample(number) for number in range(6)]
 HEADS = [(layer, head) for layer in range(3) for head in range(4)]
 
 
-def one_by_one(tiny, samples, method, score) -> dict[tuple[int, int], list[float]]:
+def scores_one_head_at_a_time(tiny, samples, method, score) -> dict[tuple[int, int], list[float]]:
     return {
         head: [score(tiny, sample, (replace(method, heads=HeadSet([head])),)) for sample in samples]
         for head in HEADS
@@ -74,9 +74,21 @@ def scorer(tiny, samples, plan):
     return asyncio.run(score_all())
 
 
-def right_one(tiny, sample, methods) -> float:
+def share_of_right_answer(tiny, sample, methods) -> float:
     score = tiny.score(sample.messages, sample.continuations, methods, emphasis=sample.emphasis)
     return score.log_probabilities[sample.right]
+
+
+def write(path, rows) -> None:
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+
+
+def rows(count: int = 3) -> list[dict]:
+    names = ("messages", "emphasis", "continuations", "right")
+    return [{name: getattr(item, name) for name in names} for item in SAMPLES[:count]]
+
+
+# Scores
 
 
 @pytest.mark.parametrize("method", only_fast(STEERING, STEERING[0]), ids=lambda method: method.name)
@@ -84,24 +96,24 @@ def test_scores_and_ranking_equal_those_of_steering_one_head_at_a_time(method, t
     tiny = model()
     assert isinstance(scorer(tiny, SAMPLES, ProfilingPlan(method)), SharedPassScorer)
     result = profile(tiny, SAMPLES, tmp_path / "run", ProfilingPlan(method))
-    plain = one_by_one(tiny, SAMPLES, method, right_one)
+    plain = scores_one_head_at_a_time(tiny, SAMPLES, method, share_of_right_answer)
     means = {head: sum(values) / len(values) for head, values in plain.items()}
     assert result.scores == pytest.approx(means, abs=TOLERANCE)
     assert result.ranking.heads == tuple(sorted(HEADS, key=lambda head: -means[head]))
-    plainly = sum(right_one(tiny, sample, ()) for sample in SAMPLES) / len(SAMPLES)
+    plainly = sum(share_of_right_answer(tiny, sample, ()) for sample in SAMPLES) / len(SAMPLES)
     assert result.unsteered == pytest.approx(plainly, abs=TOLERANCE)
     largest_move = max(abs(value - result.unsteered) for value in result.scores.values())
     assert largest_move > 100 * TOLERANCE, "no head does anything"
 
 
-@pytest.mark.parametrize("kind", only_fast(FAST, "gemma2", "gpt2"))
+@pytest.mark.parametrize("kind", only_fast(SHARES_PASSES, "gemma2", "gpt2"))
 def test_other_models_get_the_same_scores_by_shared_or_plain_passes(kind, tmp_path):
-    fast = FAST[kind]
+    fast = SHARES_PASSES[kind]
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
     expected = SharedPassScorer if fast else PlainPassScorer
     assert isinstance(scorer(tiny, SAMPLES[:2], ProfilingPlan()), expected)
     result = profile(tiny, SAMPLES[:2], tmp_path / "run")
-    plain = one_by_one(tiny, SAMPLES[:2], Pasta(0.01), right_one)
+    plain = scores_one_head_at_a_time(tiny, SAMPLES[:2], Pasta(0.01), share_of_right_answer)
     means = {head: sum(values) / 2 for head, values in plain.items()}
     assert result.scores == pytest.approx(means, abs=TOLERANCE)
 
@@ -116,7 +128,9 @@ def test_shared_passes_leave_the_model_unchanged_and_forward_less(tmp_path):
         return [(dict(m._forward_hooks), dict(m._forward_pre_hooks)) for m in modules]
 
     hooks_before = hooks()
-    shared = scorer(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], ProfilingPlan())
+    shared = scorer(
+        tiny, [choice_sample(number, 90) for number in (0, 3, 6, 1, 4, 7)], ProfilingPlan()
+    )
     passes, prompts = shared.passes, shared.material.prompts
     tokens_before = passes.forwarded
     for group in shared.groups():
@@ -143,10 +157,59 @@ def test_scores_of_replies_equal_those_of_steering_one_head_at_a_time(kind, tmp_
         brief = Sampling(0, 1, 6)
         return item.score(tiny.generate(item.messages, methods, brief, emphasis=item.emphasis).text)
 
-    plain = one_by_one(tiny, questions(2), Pasta(0.01), score)
+    plain = scores_one_head_at_a_time(tiny, questions(2), Pasta(0.01), score)
     means = {head: sum(values) / 2 for head, values in plain.items()}
     assert result.scores == pytest.approx(means, abs=TOLERANCE)
     assert len(set(result.scores.values())) > 2
+
+
+def test_every_group_is_scored_as_the_first_choice_says(monkeypatch, tmp_path):
+    """Replicas that chose for themselves might choose differently, close to the limit."""
+    group_sizes = []
+
+    async def refuse(material):
+        group_sizes.append(len(material.samples))
+        return False
+
+    monkeypatch.setattr(profile_heads, "can_share_passes", refuse)
+    monkeypatch.setattr(SharedPassScorer, "score", None)
+    monkeypatch.setattr(Material, "by_rows", lambda self: [[n] for n in range(len(self.samples))])
+    result = profile(model(), SAMPLES[:3], tmp_path / "run")
+    assert group_sizes == [3] and set(samples_by_head(result).values()) == {3}
+
+
+# Choice of heads
+
+
+def samples_by_head(profile) -> dict:
+    return {(row.layer, row.head): row.samples for row in profile.heads}
+
+
+def gain(mean: float, n: int = 40, spread: float = 0.01) -> Estimate:
+    """A head's gain, with an interval of twice the spread on either side."""
+    return Estimate(n, mean, spread, mean - 2 * spread, mean + 2 * spread)
+
+
+def test_heads_that_gain_nothing_are_not_chosen():
+    best = HeadSet([(0, 0), (0, 1), (0, 2), (0, 3)])
+    first = {(0, 0): gain(0.3), (0, 1): gain(0.00004), (0, 2): gain(-0.1), (0, 3): gain(0.01)}
+    second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
+    alone = choose_heads(best, [first], "intersection")
+    assert alone.heads == {(0, 0), (0, 3)} and (alone.certain, alone.left_out) == (1, 2)
+    assert re.findall(r"\d+", chosen_line(alone))[:3] == ["1", "2", "2"]
+    assert chosen_line(alone).endswith("; 2 heads that gain nothing were left out.")
+    almost_all = choose_heads(HeadSet([(0, 0), (0, 1)]), [first], "intersection")
+    assert chosen_line(almost_all).endswith("; 1 head that gains nothing was left out.")
+    assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
+    assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
+    few = {head: gain(0.3, n=5) for head in best}
+    assert choose_heads(best, [few], "intersection").certain == 0
+    with pytest.raises(HoldfastError) as excinfo:
+        choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
+    assert (excinfo.value.option, excinfo.value.value) == ("top", 2)
+
+
+# Resuming
 
 
 def test_a_run_is_not_resumed_under_another_score(tmp_path):
@@ -168,7 +231,7 @@ def test_a_run_is_not_resumed_under_another_score(tmp_path):
 
 def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     tiny, plan = model(), ProfilingPlan()
-    samples = [choice(number) for number in range(8)]
+    samples = [choice_sample(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
     monkeypatch.setattr("holdfast.papers.zhang2024.profiling.scored_prompts._MAX_PADDING", 0)
     groups = scorer(tiny, samples, plan).groups()
@@ -201,41 +264,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
         profile(model(seed=1), samples, tmp_path / "run", plan)
 
 
-def samples_by_head(profile) -> dict:
-    return {(row.layer, row.head): row.samples for row in profile.heads}
-
-
-def gain(mean: float, n: int = 40, spread: float = 0.01) -> Estimate:
-    """A head's gain, with an interval of twice the spread on either side."""
-    return Estimate(n, mean, spread, mean - 2 * spread, mean + 2 * spread)
-
-
-def test_heads_that_gain_nothing_are_not_chosen():
-    best = HeadSet([(0, 0), (0, 1), (0, 2), (0, 3)])
-    first = {(0, 0): gain(0.3), (0, 1): gain(0.00004), (0, 2): gain(-0.1), (0, 3): gain(0.01)}
-    second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
-    alone = choose_heads(best, [first], "intersection")
-    assert alone.heads == {(0, 0), (0, 3)} and (alone.certain, alone.left_out) == (1, 2)
-    assert re.findall(r"\d+", chosen_line(alone))[:3] == ["1", "2", "2"]
-    assert chosen_line(alone).endswith("; 2 heads that gain nothing were left out.")
-    almost_all = choose_heads(HeadSet([(0, 0), (0, 1)]), [first], "intersection")
-    assert chosen_line(almost_all).endswith("; 1 head that gains nothing was left out.")
-    assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
-    assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
-    few = {head: gain(0.3, n=5) for head in best}
-    assert choose_heads(best, [few], "intersection").certain == 0
-    with pytest.raises(HoldfastError) as excinfo:
-        choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
-    assert (excinfo.value.option, excinfo.value.value) == ("top", 2)
-
-
-def write(path, rows) -> None:
-    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
-
-
-def rows(count: int = 3) -> list[dict]:
-    names = ("messages", "emphasis", "continuations", "right")
-    return [{name: getattr(item, name) for name in names} for item in SAMPLES[:count]]
+# The command and its files
 
 
 def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tmp_path, capsys):
@@ -273,6 +302,17 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     assert "from 1 to 12, not 13" in capsys.readouterr().err
 
 
+def test_marks_in_a_sample_file_are_emphasis(tmp_path):
+    row = {**rows(1)[0], "messages": [{"role": "user", "content": r"say *bread* \* now"}]}
+    del row["emphasis"]
+    write(tmp_path / "samples.jsonl", [row])
+    (sample,) = read_samples(tmp_path / "samples.jsonl")
+    assert sample.messages[0]["content"] == "say bread * now" and sample.emphasis == ((0, 4, 9),)
+
+
+# Refusals
+
+
 @pytest.mark.parametrize(
     ("line", "parts"),
     (
@@ -294,14 +334,6 @@ def test_bad_sample_files_are_refused_by_row_and_field(tmp_path, line, parts):
     with pytest.raises(UsageError) as excinfo:
         read_samples(tmp_path / "samples.jsonl")
     assert all(part in str(excinfo.value) for part in ["samples.jsonl", *parts]), str(excinfo.value)
-
-
-def test_marks_in_a_sample_file_are_emphasis(tmp_path):
-    row = {**rows(1)[0], "messages": [{"role": "user", "content": r"say *bread* \* now"}]}
-    del row["emphasis"]
-    write(tmp_path / "samples.jsonl", [row])
-    (sample,) = read_samples(tmp_path / "samples.jsonl")
-    assert sample.messages[0]["content"] == "say bread * now" and sample.emphasis == ((0, 4, 9),)
 
 
 @pytest.mark.parametrize(
@@ -330,21 +362,6 @@ def test_another_model_or_folder_is_refused_by_name(tmp_path):
         profile(Scripted(), SAMPLES, tmp_path)
     with pytest.raises(RecordsError, match="manifest"):
         read_profile(tmp_path)
-
-
-def test_every_group_is_scored_as_the_first_choice_says(monkeypatch, tmp_path):
-    """Replicas that chose for themselves might choose differently, close to the limit."""
-    group_sizes = []
-
-    async def refuse(material):
-        group_sizes.append(len(material.samples))
-        return False
-
-    monkeypatch.setattr(profile_heads, "can_share_passes", refuse)
-    monkeypatch.setattr(SharedPassScorer, "score", None)
-    monkeypatch.setattr(Material, "by_rows", lambda self: [[n] for n in range(len(self.samples))])
-    result = profile(model(), SAMPLES[:3], tmp_path / "run")
-    assert group_sizes == [3] and set(samples_by_head(result).values()) == {3}
 
 
 def test_a_score_that_is_not_finite_is_refused(tmp_path):

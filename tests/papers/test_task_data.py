@@ -18,11 +18,11 @@ from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUN
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
 from holdfast.papers.zhang2024.task_samples import draw_samples
 
-CORE = ROOT.parent / "shared" / "data" / "counterfact_core.csv.gz"
+FIRST_SENTENCE, BIOGRAPHY = "Ann is a nurse.", "Ann is a nurse. She likes tea."
+ANN = data.Biography("Ann", "nurse", FIRST_SENTENCE, BIOGRAPHY, "Ann is a nurse. They like tea.")
 
 
-FIRST, TEXT = "Ann is a nurse.", "Ann is a nurse. She likes tea."
-ANN = data.Biography("Ann", "nurse", FIRST, TEXT, "Ann is a nurse. They like tea.")
+# The paper's prompts
 
 
 def test_the_instructions_of_json_match_the_paper():
@@ -30,11 +30,11 @@ def test_the_instructions_of_json_match_the_paper():
     question = "Answer the occupation of Ann and generate the answer as json format."
     example = 'Here is an example: {"name": , "occupation": , }.'
     instruction = f"{question} {example} Now generate the answer."
-    assert original.prompts == (f"{TEXT} {instruction}",)
+    assert original.prompts == (f"{BIOGRAPHY} {instruction}",)
     assert original.emphasis == (instruction,)
-    assert shortened.prompts == (f"{TEXT} {question}",)
+    assert shortened.prompts == (f"{BIOGRAPHY} {question}",)
     marked = mark(rephrased.prompts[0], rephrased.emphasis, "*")
-    assert marked == f"*{question} {example}* {TEXT} *Now generate the answer.*"
+    assert marked == f"*{question} {example}* {BIOGRAPHY} *Now generate the answer.*"
     assert JSON.score(original, original.reply) == {"format": 1, "prediction": 1}
 
 
@@ -42,12 +42,12 @@ def test_the_instructions_of_json_match_the_paper():
 def test_the_instructions_of_pronouns_are_emphasised_after_the_text(wording):
     sample = PRONOUNS.ask(ANN, wording)
     assert "'she' and 'he' with 'they'" in sample.emphasis[0]
-    assert sample.prompts == (f"{TEXT} {sample.emphasis[0]}",)
+    assert sample.prompts == (f"{BIOGRAPHY} {sample.emphasis[0]}",)
 
 
 def test_the_prompt_of_a_biography_begins_the_answer():
     sample = BIOS.ask(ANN, "original", ("nurse",))
-    assert sample.prompts == (f"{TEXT} Ann has the occupation of",)
+    assert sample.prompts == (f"{BIOGRAPHY} Ann has the occupation of",)
 
 
 def test_the_prompts_of_a_changed_fact_match_the_paper():
@@ -71,6 +71,9 @@ def test_emphasis_is_marked_where_it_occurs_once():
     assert spans_of("say it now", ("now", "it")) == [(4, 6), (7, 10)]
     with pytest.raises(PromptError, match=r"'it' occurs 2 times"):
         spans_of("say it, it", ("it",))
+
+
+# Made-up data
 
 
 def test_the_generator_is_deterministic_and_its_splits_share_nothing():
@@ -164,7 +167,26 @@ def test_training_dialogues_are_correct_and_contain_no_held_out_values(monkeypat
     assert len([dialogues.dialogue(rng, []) for _ in range(100)]) == 100
 
 
-FACT = {
+def test_synthetic_data_supply_what_the_files_lack(tmp_path):
+    settings = tasks.Settings(samples=4)
+    file = write(tmp_path / "facts.json", [{**COUNTERFACT_ROW, "case_id": n} for n in range(20)])
+    combined = tasks.load_data([file, tasks.SYNTHETIC], settings)
+    synthetic_data = tasks.load_data([tasks.SYNTHETIC], settings)
+    assert combined.items[BIOGRAPHIES] == synthetic_data.items[BIOGRAPHIES]
+    assert combined.candidates == synthetic_data.candidates == synthetic.OCCUPATIONS
+    assert combined.items[FACTS] == published_data.load_files(file).items[FACTS]
+    bios = write(tmp_path / "bios.jsonl", [BIAS_IN_BIOS_ROW])
+    with pytest.raises(UsageError, match=r"bios\.jsonl"):
+        tasks.load_data([file, bios, tasks.SYNTHETIC], settings)
+
+
+# Files
+
+
+CORE = ROOT.parent / "shared" / "data" / "counterfact_core.csv.gz"
+
+
+COUNTERFACT_ROW = {
     "case_id": 7,
     "paraphrase_prompts": ["Tea is served. Ann Lee, a native", "Ann Lee spoke the language"],
     "neighborhood_prompts": ["x"],
@@ -176,7 +198,7 @@ FACT = {
         "target_true": {"str": "French", "id": "Q150"},
     },
 }
-BIO = {
+BIAS_IN_BIOS_ROW = {
     "raw": "Ann Lee is a Yoga Teacher in Ohio. She likes her cat.",
     "start_pos": 34,
     "title": "yoga_teacher",
@@ -199,23 +221,25 @@ def write(path: Path, rows) -> str:
 
 
 def test_the_json_of_rome_is_read(tmp_path):
-    dataset = published_data.load_files(write(tmp_path / "counterfact.json", [FACT]))
+    dataset = published_data.load_files(write(tmp_path / "counterfact.json", [COUNTERFACT_ROW]))
     (fact,) = [fact for split in SPLITS for fact in dataset.items[FACTS][split]]
-    paraphrases = tuple(FACT["paraphrase_prompts"])
+    paraphrases = tuple(COUNTERFACT_ROW["paraphrase_prompts"])
     language = "The mother tongue of {} is", "French", "English"
     assert fact == data.ChangedFact("Ann Lee", *language, paraphrases)
-    doubled = published_data.load_files(write(tmp_path / "two.json", [FACT, FACT]))
+    doubled = published_data.load_files(
+        write(tmp_path / "two.json", [COUNTERFACT_ROW, COUNTERFACT_ROW])
+    )
     assert dataset.fingerprint != doubled.fingerprint
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "json"])
 def test_bias_in_bios_is_read(tmp_path, suffix):
-    row = BIO if suffix != "csv" else {**BIO, "name": "Ann"}
+    row = BIAS_IN_BIOS_ROW if suffix != "csv" else {**BIAS_IN_BIOS_ROW, "name": "Ann"}
     dataset = published_data.load_files(
         write(tmp_path / f"bios_test.{suffix}", [row, {**row, "title": "dj"}])
     )
     first = next(p for p in dataset.items[BIOGRAPHIES]["test"] if p.occupation == "yoga teacher")
-    assert (first.name, first.text) == ("Ann", BIO["raw"])
+    assert (first.name, first.text) == ("Ann", BIAS_IN_BIOS_ROW["raw"])
     assert first.first == "Ann Lee is a Yoga Teacher in Ohio."
     assert first.changed.endswith("They likes their cat.")
     assert dataset.items[BIOGRAPHIES]["train"] == []
@@ -225,10 +249,10 @@ def test_bias_in_bios_is_read(tmp_path, suffix):
 
 def test_a_folder_of_splits_is_read_and_a_single_file_is_split(tmp_path):
     for name, title in (("train", "dj"), ("dev", "poet"), ("test", "nurse")):
-        write(tmp_path / f"bios-{name}-00000.jsonl", [{**BIO, "title": title}])
+        write(tmp_path / f"bios-{name}-00000.jsonl", [{**BIAS_IN_BIOS_ROW, "title": title}])
     biographies = published_data.load_files(str(tmp_path)).items[BIOGRAPHIES]
     assert [biographies[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
-    rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
+    rows = [{**BIAS_IN_BIOS_ROW, "raw": f"{BIAS_IN_BIOS_ROW['raw']} {n}"} for n in range(700)]
     path = write(tmp_path / "all.jsonl", rows)
     files, repeat, other_seed = (
         published_data.load_files(path, seed=seed).items[BIOGRAPHIES] for seed in (0, 0, 1)
@@ -253,17 +277,7 @@ def test_the_core_of_counterfact_is_read():
     assert len(samples) == 500 and all(len(sample.prompts) == 1 for sample in samples)
 
 
-def test_synthetic_data_supply_what_the_files_lack(tmp_path):
-    settings = tasks.Settings(samples=4)
-    file = write(tmp_path / "facts.json", [{**FACT, "case_id": n} for n in range(20)])
-    combined = tasks.load_data([file, tasks.SYNTHETIC], settings)
-    synthetic_data = tasks.load_data([tasks.SYNTHETIC], settings)
-    assert combined.items[BIOGRAPHIES] == synthetic_data.items[BIOGRAPHIES]
-    assert combined.candidates == synthetic_data.candidates == synthetic.OCCUPATIONS
-    assert combined.items[FACTS] == published_data.load_files(file).items[FACTS]
-    bios = write(tmp_path / "bios.jsonl", [BIO])
-    with pytest.raises(UsageError, match=r"bios\.jsonl"):
-        tasks.load_data([file, bios, tasks.SYNTHETIC], settings)
+# Files that are refused
 
 
 def without(row: dict, dotted: str) -> dict:
@@ -278,26 +292,47 @@ def without(row: dict, dotted: str) -> dict:
 
 CORE_ROW = {"statement": "x", "label": "0", "relation": "{} is in", "subject": "A"}
 CORE_ROW |= {"target": "B", "true_target": "C"}
-NO_SLOT = {**FACT, "requested_rewrite": {**FACT["requested_rewrite"], "prompt": "It is"}}
+NO_SLOT = {
+    **COUNTERFACT_ROW,
+    "requested_rewrite": {**COUNTERFACT_ROW["requested_rewrite"], "prompt": "It is"},
+}
 MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "paraphrase_prompts")
 
 
 @pytest.mark.parametrize(
     ("name", "good", "bad", "message"),
     [
-        *(("a.json", FACT, without(FACT, name), f"row 2 has no '{name}'") for name in MISSING),
-        ("a.json", FACT, {**FACT, "paraphrase_prompts": "one"}, r"row 2: .* is 'one'.*list"),
-        ("a.json", FACT, NO_SLOT, r"row 2: 'requested_rewrite.prompt' is 'It is'.*{}"),
-        ("a.json", FACT, "text", r"row 2 has no 'requested_rewrite.subject'"),
+        *(
+            ("a.json", COUNTERFACT_ROW, without(COUNTERFACT_ROW, name), f"row 2 has no '{name}'")
+            for name in MISSING
+        ),
+        (
+            "a.json",
+            COUNTERFACT_ROW,
+            {**COUNTERFACT_ROW, "paraphrase_prompts": "one"},
+            r"row 2: .* is 'one'.*list",
+        ),
+        ("a.json", COUNTERFACT_ROW, NO_SLOT, r"row 2: 'requested_rewrite.prompt' is 'It is'.*{}"),
+        ("a.json", COUNTERFACT_ROW, "text", r"row 2 has no 'requested_rewrite.subject'"),
         ("a.csv", CORE_ROW, {**CORE_ROW, "target": ""}, r"row 2: 'target' is ''"),
         ("a.csv", CORE_ROW, {**CORE_ROW, "label": "no"}, r"row 2: 'label' is 'no'"),
-        ("a.jsonl", BIO, without(BIO, "raw"), r"row 2 has no 'raw'"),
-        ("a.jsonl", BIO, without(BIO, "start_pos"), r"row 2 has no 'start_pos'"),
-        ("a.jsonl", BIO, {**BIO, "start_pos": 900}, r"row 2: 'start_pos' is 900"),
+        ("a.jsonl", BIAS_IN_BIOS_ROW, without(BIAS_IN_BIOS_ROW, "raw"), r"row 2 has no 'raw'"),
         (
             "a.jsonl",
-            BIO,
-            {**BIO, "title": "wizard"},
+            BIAS_IN_BIOS_ROW,
+            without(BIAS_IN_BIOS_ROW, "start_pos"),
+            r"row 2 has no 'start_pos'",
+        ),
+        (
+            "a.jsonl",
+            BIAS_IN_BIOS_ROW,
+            {**BIAS_IN_BIOS_ROW, "start_pos": 900},
+            r"row 2: 'start_pos' is 900",
+        ),
+        (
+            "a.jsonl",
+            BIAS_IN_BIOS_ROW,
+            {**BIAS_IN_BIOS_ROW, "title": "wizard"},
             r"'title' is 'wizard'.*not one of the 28",
         ),
     ],

@@ -30,8 +30,8 @@ def long_tiny():
     return model(max_position_embeddings=4096)
 
 
-THREE = ("zero-shot", "marked", "few-shot")
-SMALL = tasks.Settings(samples=3, baselines=THREE, draws=2, batch=2, demonstrations=1)
+BASELINES = ("zero-shot", "marked", "few-shot")
+SMALL = tasks.Settings(samples=3, baselines=BASELINES, draws=2, batch=2, demonstrations=1)
 
 
 def small_data(settings: tasks.Settings = SMALL) -> data.Data:
@@ -49,7 +49,7 @@ def short_replies():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> records.Run:
+def uninterrupted(tmp_path_factory) -> records.Run:
     """A run of every task under three baselines, uninterrupted."""
     return tasks.run(long_tiny(), small_data(), tmp_path_factory.mktemp("whole"), SMALL)
 
@@ -59,13 +59,18 @@ def untimed_records(run: records.Run) -> list[dict]:
     return sorted(steady, key=lambda record: (record["method"], record["conversation"]))
 
 
+# Resumed and extended runs
+
+
 # one task, two samples, each in a batch of its own
-LEAST = replace(SMALL, tasks=SMALL.tasks[:1], baselines=THREE[:2], samples=2, draws=1, batch=1)
+SMALLEST = replace(
+    SMALL, tasks=SMALL.tasks[:1], baselines=BASELINES[:2], samples=2, draws=1, batch=1
+)
 
 
 @pytest.mark.parametrize(
     ("settings", "total", "end"),
-    [(LEAST, 4, 2), pytest.param(SMALL, 48, 29, marks=pytest.mark.slow)],
+    [(SMALLEST, 4, 2), pytest.param(SMALL, 48, 29, marks=pytest.mark.slow)],
 )
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total, end):
     data = small_data(settings)
@@ -91,20 +96,20 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total,
     assert untimed_records(resumed) == untimed_records(uninterrupted) and sum(counts) == total
 
 
-def test_another_run_in_the_folder_is_refused(tmp_path, whole):
+def test_another_run_in_the_folder_is_refused(tmp_path, uninterrupted):
     other_model = model(max_position_embeddings=4096, seed=1)
     with pytest.raises(RecordsError, match=r"has changed since|dtype is"):
-        tasks.run(other_model, small_data(), whole.folder, SMALL)
+        tasks.run(other_model, small_data(), uninterrupted.folder, SMALL)
     with pytest.raises(RecordsError, match=r"seed is 0"):
-        tasks.run(long_tiny(), small_data(), whole.folder, replace(SMALL, seed=9))
+        tasks.run(long_tiny(), small_data(), uninterrupted.folder, replace(SMALL, seed=9))
     with pytest.raises(RecordsError, match=r"samples is 3 .* 2 "):
-        tasks.run(long_tiny(), small_data(), whole.folder, replace(SMALL, samples=2))
+        tasks.run(long_tiny(), small_data(), uninterrupted.folder, replace(SMALL, samples=2))
     with pytest.raises(RecordsError, match="`holdfast tasks`"):
-        holdfast.report.write([whole.folder], tmp_path / "page.html")
+        holdfast.report.write([uninterrupted.folder], tmp_path / "page.html")
 
 
 @pytest.mark.parametrize(
-    ("settings", "tasks_at_first"), [(LEAST, 1), pytest.param(SMALL, 2, marks=pytest.mark.slow)]
+    ("settings", "tasks_at_first"), [(SMALLEST, 1), pytest.param(SMALL, 2, marks=pytest.mark.slow)]
 )
 def test_an_extended_run_equals_one_made_at_once(tmp_path, settings, tasks_at_first):
     data = small_data(settings)
@@ -117,10 +122,13 @@ def test_an_extended_run_equals_one_made_at_once(tmp_path, settings, tasks_at_fi
     assert untimed_records(extended) == untimed_records(at_once)
 
 
-def test_records_and_table_agree(whole):
-    run = whole
+# Results
+
+
+def test_records_and_table_agree(uninterrupted):
+    run = uninterrupted
     results = {(result.task, result.variant): result for result in read_results(run)}
-    assert list(results) == list(itertools.product(tasks.CATALOGUE, THREE))
+    assert list(results) == list(itertools.product(tasks.CATALOGUE, BASELINES))
     for (task, variant), result in results.items():
         rows = [r["scores"] for r in as_json(run) if (r["task"], r["variant"]) == (task, variant)]
         assert set(result.scores) == set(tasks.CATALOGUE[task].metrics)
@@ -180,6 +188,15 @@ def test_degenerate_results_are_excluded_and_reported(tmp_path):
     assert "excluded" not in result_of(tmp_path, "short", [2.0, None, None, None])
 
 
+def test_a_run_without_a_finished_sample_has_no_results(tmp_path):
+    records.open_run(tmp_path, {}, {"command": "tasks"}).close()
+    with pytest.raises(RecordsError, match="no finished sample"):
+        read_results(records.read_run(tmp_path))
+
+
+# Baselines and methods
+
+
 def test_few_shot_shows_training_samples_and_draws_differ():
     settings = tasks.Settings(tasks=("json",), samples=4, baselines=("few-shot",))
     dataset, task = synthetic.make_data(0, "test", 4), JSON
@@ -220,30 +237,6 @@ def test_methods_steer_towards_the_emphasised_part(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-JSON_ONLY = tasks.Settings(tasks=("json",), samples=2)
-
-
-def test_data_that_lack_what_a_task_needs_are_refused(tmp_path):
-    facts = data.Data("facts only", "x", {FACTS: {"test": [], "train": []}})
-    test = {"test": small_data().items[BIOGRAPHIES]["test"]}
-    untrained = data.Data("no training", "x", {BIOGRAPHIES: test})
-    counterfact = replace(JSON_ONLY, tasks=("counterfact",))
-    few_shot = replace(JSON_ONLY, baselines=("few-shot",))
-    for dataset, settings, message in (
-        (facts, JSON_ONLY, "json needs biographies"),
-        (facts, counterfact, "0 test samples"),
-        (untrained, few_shot, "0 training samples"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            tasks.run(long_tiny(), dataset, tmp_path / "a", settings)
-
-
-def test_a_model_that_scores_no_replies_is_refused_for_a_choice(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted .*bios"):
-        two_tasks = replace(JSON_ONLY, tasks=("json", "bios"))
-        tasks.run(Scripted(), small_data(), tmp_path / "a", two_tasks)
-
-
 def test_variants_are_baselines_by_draw_and_methods_that_differ():
     variants = tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
     names = [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
@@ -268,10 +261,31 @@ def test_harder_synthetic_data_have_a_fingerprint_of_their_own():
     assert (excinfo.value.option, excinfo.value.value) == ("data", "synthetic")
 
 
-def test_a_run_without_a_finished_sample_has_no_results(tmp_path):
-    records.open_run(tmp_path, {}, {"command": "tasks"}).close()
-    with pytest.raises(RecordsError, match="no finished sample"):
-        read_results(records.read_run(tmp_path))
+# Refusals and the command
+
+
+JSON_ONLY = tasks.Settings(tasks=("json",), samples=2)
+
+
+def test_data_that_lack_what_a_task_needs_are_refused(tmp_path):
+    facts = data.Data("facts only", "x", {FACTS: {"test": [], "train": []}})
+    test = {"test": small_data().items[BIOGRAPHIES]["test"]}
+    untrained = data.Data("no training", "x", {BIOGRAPHIES: test})
+    counterfact = replace(JSON_ONLY, tasks=("counterfact",))
+    few_shot = replace(JSON_ONLY, baselines=("few-shot",))
+    for dataset, settings, message in (
+        (facts, JSON_ONLY, "json needs biographies"),
+        (facts, counterfact, "0 test samples"),
+        (untrained, few_shot, "0 training samples"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            tasks.run(long_tiny(), dataset, tmp_path / "a", settings)
+
+
+def test_a_model_that_scores_no_replies_is_refused_for_a_choice(tmp_path):
+    with pytest.raises(ModelError, match=r"scripted .*bios"):
+        two_tasks = replace(JSON_ONLY, tasks=("json", "bios"))
+        tasks.run(Scripted(), small_data(), tmp_path / "a", two_tasks)
 
 
 REPEATED = ["--task", "json", "--method", "repetition:probability=1", "--samples", "2"]

@@ -27,6 +27,8 @@ from holdfast.proxy.chat_edits import EditOutcome
 from holdfast.proxy.chat_requests import Api, Unreadable, request_from_body
 from holdfast.proxy.upstream import Upstream
 
+# Edits of a chat
+
 
 def test_a_chat_is_edited_and_its_reply_scored(suite):
     with through(reply_json(completion("Fine. Tony")), suite, EVERY) as (upstream, proxy):
@@ -105,6 +107,9 @@ def test_a_message_whose_content_is_null_is_an_empty_text(suite):
     first, second = (request.json["messages"] for request in upstream.requests)
     assert first == user("[Reminder: Be brief.]")
     assert second[-1]["content"] == "[Reminder: Be brief.]\n\nHi."
+
+
+# Reminders and replies that broke a rule
 
 
 def test_a_reminder_after_a_broken_rule_says_that_rule(suite):
@@ -201,6 +206,19 @@ def test_repeated_reminders_are_counted_once_and_their_tokens_always(suite):
         assert proxy.counts.added_tokens == 6 + 12
 
 
+@pytest.mark.parametrize(
+    ("left_out", "why"), [(0, "the system prompt"), (1, "the message that is to be answered")]
+)
+def test_a_method_may_leave_out_neither_instructions_nor_the_question(left_out, why):
+    request = request_from_body(Api.RESPONSES, {"instructions": SYSTEM, "input": "Hello."})
+    edited = [message for n, message in enumerate(request.chat) if n != left_out]
+    with pytest.raises(Unreadable, match=f"a method leaves out {why}"):
+        request.changes_to(edited)
+
+
+# The Responses API
+
+
 @pytest.mark.parametrize("name", ["instructions", "developer"])
 @pytest.mark.parametrize("form", ["text", "list"])
 def test_a_request_of_the_responses_api_is_edited_and_its_reply_scored(suite, name, form):
@@ -215,16 +233,6 @@ def test_a_request_of_the_responses_api_is_edited_and_its_reply_scored(suite, na
     items = upstream.requests[0].json["input"]
     assert (items if form == "text" else items[-1]["content"]) == "[Reminder: Be brief.]\n\nHello."
     assert "Reminder" not in str(upstream.requests[0].json.get("instructions"))
-
-
-@pytest.mark.parametrize(
-    ("left_out", "why"), [(0, "the system prompt"), (1, "the message that is to be answered")]
-)
-def test_a_method_may_leave_out_neither_instructions_nor_the_question(left_out, why):
-    request = request_from_body(Api.RESPONSES, {"instructions": SYSTEM, "input": "Hello."})
-    edited = [message for n, message in enumerate(request.chat) if n != left_out]
-    with pytest.raises(Unreadable, match=f"a method leaves out {why}"):
-        request.changes_to(edited)
 
 
 def test_items_of_the_responses_api_survive(suite):
@@ -248,6 +256,9 @@ def test_a_stored_dialog_passes_through_and_is_counted(suite):
         proxy.settle()
         assert proxy.counts.requests == {EditOutcome.STORED: 1} and not proxy.counts.rules
     assert upstream.requests[0].json["input"] == "Hi."
+
+
+# Paths, headers and other requests
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,9 @@ def counts(tally):
     return {row.cell.rule: (row.kept, row.scored) for row in tally.counts().rules}
 
 
+# Chats, streams and responses
+
+
 def test_a_chat_is_edited_and_its_reply_scored():
     tally, replies = Tally(), []
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
@@ -117,30 +120,6 @@ def test_the_async_client_is_edited_and_scored(streamed):
     assert counts(tally) == {"signs": (1, 1), "short": (1, 1)}
 
 
-def test_other_calls_of_a_wrapped_client_work_as_before():
-    """Other requests, raw responses, headers, errors, and copies with other options."""
-    with FakeUpstream(reply_json(b'{"object": "list", "data": []}')) as upstream:
-        client = wrap(upstream)
-        assert client.models.list().data == []
-        assert client.files.create(file=b"x" * 100_000, purpose="batch")
-        assert b"x" * 100_000 in upstream.requests[1].body
-        upstream.answer = lambda request, writer: writer.whole(
-            "200 OK", completion(), "Content-Type: application/json", "x-request-id: 7"
-        )
-        raw = client.with_options(timeout=5).chat.completions.with_raw_response.create(
-            model="m", messages=CHAT, extra_headers={"x-mine": "1"}
-        )
-        assert raw.headers["x-request-id"] == "7" and raw.parse().choices[0].message.content
-        assert upstream.requests[2].json["messages"] == REMINDED
-        assert upstream.requests[2].header("x-mine") == "1"
-        upstream.answer = lambda request, writer: writer.whole(
-            "429 No", b'{"error": {"code": "x"}}'
-        )
-        with pytest.raises(openai.RateLimitError) as excinfo:
-            client.chat.completions.create(model="m", messages=CHAT)
-        assert excinfo.value.code == "x"
-
-
 def test_a_retry_is_edited_once():
     answers = iter([b"", completion("Fine, Tony")])
     tally = Tally()
@@ -168,12 +147,31 @@ def test_a_request_without_an_answer_is_counted(kind, method):
     assert tally.counts().unscored == {WhyUnscored.FAILED: 1} and tally.counts().rules == []
 
 
-def test_a_wrapped_client_says_which_rules_are_not_scored(caplog):
-    text = SUITE.replace("id: signs", "id: signs\n        probes: [Hi.]")
-    client = openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key=KEY)
-    holdfast.wrap(client, suite=parse_suite(text, "bot.yaml", "bot", probed=False))
-    text = "1 of 2 rules is scored. Rules without `when:` are not scored"
-    assert text in caplog.text and ": brief/signs." in caplog.text
+# The client that is wrapped
+
+
+def test_other_calls_of_a_wrapped_client_work_as_before():
+    """Other requests, raw responses, headers, errors, and copies with other options."""
+    with FakeUpstream(reply_json(b'{"object": "list", "data": []}')) as upstream:
+        client = wrap(upstream)
+        assert client.models.list().data == []
+        assert client.files.create(file=b"x" * 100_000, purpose="batch")
+        assert b"x" * 100_000 in upstream.requests[1].body
+        upstream.answer = lambda request, writer: writer.whole(
+            "200 OK", completion(), "Content-Type: application/json", "x-request-id: 7"
+        )
+        raw = client.with_options(timeout=5).chat.completions.with_raw_response.create(
+            model="m", messages=CHAT, extra_headers={"x-mine": "1"}
+        )
+        assert raw.headers["x-request-id"] == "7" and raw.parse().choices[0].message.content
+        assert upstream.requests[2].json["messages"] == REMINDED
+        assert upstream.requests[2].header("x-mine") == "1"
+        upstream.answer = lambda request, writer: writer.whole(
+            "429 No", b'{"error": {"code": "x"}}'
+        )
+        with pytest.raises(openai.RateLimitError) as excinfo:
+            client.chat.completions.create(model="m", messages=CHAT)
+        assert excinfo.value.code == "x"
 
 
 def test_the_client_itself_stays_as_it_is():
@@ -191,22 +189,6 @@ def test_an_own_http_client_is_used():
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, http_client=own_client)
         holdfast.wrap(client, suite=suite()).chat.completions.create(model="m", messages=CHAT)
     assert len(hooked) == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "option"),
-    [
-        ({"client": "gpt"}, "client"),
-        ({"method": "boost:factor=2"}, "method"),
-        ({"suite": "bot"}, "suite"),
-        ({"suite": "nowhere"}, "suite"),
-    ],
-)
-def test_bad_input_is_refused_by_option(changes, option):
-    arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **changes}
-    with pytest.raises(UsageError) as excinfo:
-        holdfast.wrap(arguments.pop("client"), **arguments)
-    assert excinfo.value.option == option
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
@@ -230,10 +212,40 @@ async def _awaited(awaitable):
     return await awaitable
 
 
+# What is refused or not scored
+
+
+def test_a_wrapped_client_says_which_rules_are_not_scored(caplog):
+    text = SUITE.replace("id: signs", "id: signs\n        probes: [Hi.]")
+    client = openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key=KEY)
+    holdfast.wrap(client, suite=parse_suite(text, "bot.yaml", "bot", probed=False))
+    text = "1 of 2 rules is scored. Rules without `when:` are not scored"
+    assert text in caplog.text and ": brief/signs." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [
+        ({"client": "gpt"}, "client"),
+        ({"method": "boost:factor=2"}, "method"),
+        ({"suite": "bot"}, "suite"),
+        ({"suite": "nowhere"}, "suite"),
+    ],
+)
+def test_bad_input_is_refused_by_option(changes, option):
+    arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **changes}
+    with pytest.raises(UsageError) as excinfo:
+        holdfast.wrap(arguments.pop("client"), **arguments)
+    assert excinfo.value.option == option
+
+
 def test_a_refused_client_leaves_no_log(tmp_path):
     with pytest.raises(UsageError):
         holdfast.wrap("gpt", suite=suite(), log=tmp_path / "chats.jsonl")
     assert not list(tmp_path.iterdir())
+
+
+# The log
 
 
 def test_the_log_has_what_was_added_to_the_request_that_was_answered(tmp_path):
@@ -256,6 +268,18 @@ def test_a_logged_response_that_was_cut_is_read_as_cut(tmp_path):
         client.responses.create(model="m", instructions=SYSTEM, input="Hi.")
     (dialog,) = read_logs(log).dialogs
     assert dialog.turns[0].done.is_cut
+
+
+def test_a_log_that_was_torn_spoils_no_other_line(tmp_path):
+    log = tmp_path / "chats.jsonl"
+    log.write_text('{"messages": [')
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        wrap(upstream, log=log).chat.completions.create(model="m", messages=CHAT)
+    torn, line = log.read_text().splitlines()
+    assert torn == '{"messages": [' and json.loads(line)["messages"] == CHAT
+
+
+# Faults on the way
 
 
 def test_a_measure_that_fails_spoils_only_its_rule(monkeypatch, caplog):
@@ -332,12 +356,3 @@ def test_a_stream_that_is_none_of_the_api_is_passed_on(delta, index):
             model="m", messages=CHAT, stream=True
         )
         assert b"".join(raw.http_response.iter_bytes()) == b"".join(events)
-
-
-def test_a_log_that_was_torn_spoils_no_other_line(tmp_path):
-    log = tmp_path / "chats.jsonl"
-    log.write_text('{"messages": [')
-    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
-        wrap(upstream, log=log).chat.completions.create(model="m", messages=CHAT)
-    torn, line = log.read_text().splitlines()
-    assert torn == '{"messages": [' and json.loads(line)["messages"] == CHAT

@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import json
-import re
 import shutil
 
 import pytest
@@ -17,27 +16,7 @@ from holdfast.cli import main
 from holdfast.drift.run_identity import COMPATIBILITY
 from holdfast.drift.settings import Settings
 from holdfast.errors import RecordsError
-from holdfast.records import (
-    CapabilityAnswer,
-    Conversation,
-    HeadScores,
-    LogDialog,
-    LogProbe,
-    LogTurn,
-    Probe,
-    ProbeReply,
-    TaskSample,
-    Turn,
-    Unscored,
-    cause_records,
-    check_records,
-    drift_summary,
-    logs_summary,
-    open_run,
-    read_run,
-    run_table,
-    to_line,
-)
+from holdfast.records import drift_summary, open_run, read_run, run_table, to_line
 from holdfast.records.identity import CalibrationIdentity, ConversationsIdentity, TasksIdentity
 from holdfast.records.lines import to_manifest, without_checksum
 from holdfast.records.manifest import CURRENT, version_of
@@ -46,6 +25,8 @@ from holdfast.records.mean_estimate import Estimate
 RUNS = ROOT / "tests" / "data" / "recorded"
 FOLDERS = sorted(path.parent for path in RUNS.rglob("manifest.json"))
 DRIFT = [folder for folder in FOLDERS if folder.name in ("drift", "stability")]
+
+
 PROBES = (
     "model suite seed method conversation agent category user user_category round kind rule probe"
     " question reply score reason mass turn_mass stop_reason rule_kind polarity pressure"
@@ -60,6 +41,9 @@ def name_of(folder):
 def plainly(folder):
     """The records of a folder, read without Holdfast."""
     return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+# Every version
 
 
 def test_every_version_is_kept_and_has_a_reader():
@@ -144,6 +128,16 @@ def test_a_run_of_every_version_can_be_continued(version, tmp_path):
     assert json.loads((folder / "manifest.json").read_text())["schema"] == CURRENT
 
 
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_a_record_of_every_version_is_written_as_it_was_read(folder):
+    for line, record in zip(plainly(folder), read_run(folder).records, strict=True):
+        line.pop("crc32", None)
+        assert json.dumps(record.to_json()) == json.dumps(line)
+
+
+# Unknown versions
+
+
 UNKNOWN = [
     (CURRENT + 1, f"written by a newer Holdfast (schema {CURRENT + 1}; this one reads up to"),
     ("three", "has the schema 'three', which is not a version"),
@@ -168,12 +162,6 @@ def test_an_unknown_version_is_refused(version, sentence, tmp_path, capsys):
         open_run(folder, manifest["identity"], {"command": "drift"}, COMPATIBILITY)
 
 
-def test_a_table_can_be_a_plain_dict(tmp_path):
-    columns = read_run(RUNS / "schema-3" / "drift").to_columns()
-    assert list(columns) == PROBES and len({len(column) for column in columns.values()}) == 1
-    assert set(columns["rule"]) == {None} and all(0 < mass < 1 for mass in columns["turn_mass"])
-
-
 def test_the_identity_of_another_commands_run_is_refused():
     run = read_run(RUNS / "schema-3" / "drift")
     assert run.identity_as(ConversationsIdentity) is run.manifest.identity
@@ -182,6 +170,15 @@ def test_the_identity_of_another_commands_run_is_refused():
             run.identity_as(kind)
         assert (excinfo.value.value, excinfo.value.allowed) == ("drift", [command])
         assert str(run.folder) in str(excinfo.value)
+
+
+# Exports and tables
+
+
+def test_a_table_can_be_a_plain_dict(tmp_path):
+    columns = read_run(RUNS / "schema-3" / "drift").to_columns()
+    assert list(columns) == PROBES and len({len(column) for column in columns.values()}) == 1
+    assert set(columns["rule"]) == {None} and all(0 < mass < 1 for mass in columns["turn_mass"])
 
 
 def test_a_row_without_a_column_is_an_error_not_an_empty_cell(monkeypatch):
@@ -221,89 +218,6 @@ REFUSED = [
 def test_exports_that_cannot_work_are_refused(words, code, sentence, capsys):
     assert main(["export", *words]) == code
     assert sentence in capsys.readouterr().err
-
-
-DOCUMENTED = [
-    *(Conversation, Turn, Probe, Unscored, TaskSample, HeadScores, CapabilityAnswer),
-    *(LogDialog, LogTurn, LogProbe),
-]
-
-
-@pytest.mark.parametrize("model", DOCUMENTED)
-def test_the_page_on_records_names_every_field_of_the_models(model):
-    page = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
-    cells = {line.split("|")[1] for line in page.splitlines() if line.startswith("|")}
-    documented = set(re.findall(r"`(\w+)`", " ".join(cells)))
-    assert not set(model.model_fields) - documented
-    assert set(model.model_json_schema()["properties"]) == set(model.model_fields)
-
-
-SUMMARISED = [
-    drift_summary.MethodSummary,
-    drift_summary.RuleSummary,
-    drift_summary.PromptSummary,
-    drift_summary.AgainstFirstMethod,
-    drift_summary.MethodDifferences,
-    drift_summary.Baseline,
-    drift_summary.BaselineScores,
-    drift_summary.Collapse,
-    drift_summary.Truncation,
-    drift_summary.ScoresAroundSummary,
-    logs_summary.LogsResult,
-    logs_summary.LoggedRule,
-    logs_summary.FirstBroken,
-    logs_summary.CauseCounts,
-    logs_summary.ContextSummaries,
-    logs_summary.CompactionEffect,
-    logs_summary.KeptInSummaries,
-    check_records.Check,
-    check_records.PromptCheck,
-    check_records.PromptAgainstEarlierRun,
-    check_records.RuleAgainstEarlierRun,
-    check_records.RuleCheck,
-    check_records.CheckedCell,
-    *(
-        cause_records.BreachCause,
-        cause_records.BreachStep,
-        cause_records.Evidence,
-        cause_records.RuleInContext,
-    ),
-    *(cause_records.LoggedCompaction, cause_records.CompactedRule),
-]
-
-
-@pytest.mark.parametrize("model", SUMMARISED)
-def test_the_page_on_records_names_every_field_of_a_summary(model):
-    page = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
-    fields = model.model_fields.items()
-    names = {field.serialization_alias or name for name, field in fields if not field.exclude}
-    assert not names - set(re.findall(r"`(\w+)`", page))
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_a_record_of_every_version_is_written_as_it_was_read(folder):
-    for line, record in zip(plainly(folder), read_run(folder).records, strict=True):
-        line.pop("crc32", None)
-        assert json.dumps(record.to_json()) == json.dumps(line)
-
-
-def test_the_score_of_a_probe_stands_between_its_reply_and_how_that_came_about():
-    key = {"round": 1, "kind": "stability", "rule": "signs", "probe": 0, "reply_of": "starts"}
-    key |= {"rule_kind": "ending", "polarity": "always"}
-    text = {"question": "Who are you?", "reply": "Ciao!"}
-    details = {"mass": 0.25, "reasoning": "Hm.", "prompt_tokens": 9, "left_out": 1, "retries": 2}
-    details |= {"cut_at": 5, "stop_reason": "length", "measure": "ends_with"}
-    reply = ProbeReply(**key, **text, **details)
-    score = {"score": 1.0, "reason": "it ends so", "judge": "a judge"}
-    why = {"why": "cut", "reason": "too short"}
-    lines = [
-        (reply.scored(1.0, "it ends so", "a judge"), {**key, **text, **score, **details}),
-        (reply.unscored("cut", "too short"), {**key, **text, **why, **details}),
-        (reply.unanswered("cut", "too short"), {**key, **why}),
-    ]
-    for record, line in lines:
-        assert not record.model_extra
-        assert json.dumps(record.to_json()) == json.dumps(line)
 
 
 def test_a_row_has_all_digits_until_it_is_written():

@@ -90,6 +90,9 @@ def overall(comparison):
     return comparison.methods[0].overall
 
 
+# Pairs and intervals
+
+
 def test_conversations_that_began_alike_are_pairs(tmp_path):
     old = write(tmp_path / "old", {"signs": 0.9, "brief": 0.9})
     new = write(tmp_path / "new", {"signs": 0.9, "brief": 0.3}, model="large")
@@ -185,6 +188,17 @@ def test_a_rule_significant_only_on_its_own_interval_has_no_verdict(tmp_path):
     assert row.over_rounds.why.startswith("one of 24 comparisons")
 
 
+def test_the_same_run_twice_shows_no_difference(tmp_path):
+    old = write(tmp_path / "old", equal())
+    shutil.copytree(old, tmp_path / "new")
+    compared = compare_folders([old, tmp_path / "new"])
+    assert compared.contrasts == () and compared.causes(compared.methods[0]) == []
+    assert "none of 40 differ" in compare_title(compared)
+
+
+# Rows, and the notes below a table
+
+
 def test_a_kind_that_repeats_another_row_is_neither_shown_nor_counted(tmp_path):
     rules = ("signs", "greets", "brief", "polite")
     chances = dict.fromkeys(rules, 0.5)
@@ -255,6 +269,24 @@ def test_only_shared_rounds_count(tmp_path):
     assert any("Rounds after 3 are only in new" in line for line in compared.limits)
 
 
+@pytest.mark.parametrize(
+    ("alone", "message"),
+    [
+        (["repair"], "Only b has repair, which is not compared."),
+        (["repair", "hold"], "Only b has repair and hold, which are not compared."),
+    ],
+)
+def test_methods_that_one_run_has_alone_are_named(alone, message):
+    first, run = (
+        SimpleNamespace(label=label, methods=("none", *methods))
+        for label, methods in (("a", ()), ("b", alone))
+    )
+    assert methods_alone(first, run) == [message]
+
+
+# Other runs
+
+
 def test_what_differs_is_listed_with_its_cause(tmp_path):
     old = write(tmp_path / "old", equal())
     changes = {"settings": {"sampling": {"temperature": 0.5}}, "prompt": "Be very brief."}
@@ -319,6 +351,9 @@ def test_folders_that_cannot_be_compared_are_refused(tmp_path):
     empty = write(tmp_path / "empty", equal(), conversations=0, planned=4)
     with pytest.raises(HoldfastError):
         compare_folders([run, empty])
+
+
+# The command and its page
 
 
 def test_the_command_prints_tables_json_and_markdown(tmp_path, capsys, monkeypatch):
@@ -391,26 +426,3 @@ def test_the_page_fits_and_can_be_read(browser, tmp_path, width, dark):
     assert browser.execute_script(TEXT_COLOURS) == []
     assert js(browser, "document.querySelectorAll('.plot').length") == 1
     assert browser.get_log("browser") == []
-
-
-def test_the_same_run_twice_shows_no_difference(tmp_path):
-    old = write(tmp_path / "old", equal())
-    shutil.copytree(old, tmp_path / "new")
-    compared = compare_folders([old, tmp_path / "new"])
-    assert compared.contrasts == () and compared.causes(compared.methods[0]) == []
-    assert "none of 40 differ" in compare_title(compared)
-
-
-@pytest.mark.parametrize(
-    ("alone", "message"),
-    [
-        (["repair"], "Only b has repair, which is not compared."),
-        (["repair", "hold"], "Only b has repair and hold, which are not compared."),
-    ],
-)
-def test_methods_that_one_run_has_alone_are_named(alone, message):
-    first, run = (
-        SimpleNamespace(label=label, methods=("none", *methods))
-        for label, methods in (("a", ()), ("b", alone))
-    )
-    assert methods_alone(first, run) == [message]

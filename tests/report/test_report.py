@@ -37,6 +37,9 @@ def page_of(folder, out):
     return report.write([folder], out).read_text(encoding="utf-8")
 
 
+# Rows and labels
+
+
 def test_categories_are_those_of_the_scored_prompt(tmp_path):
     records = [record(0, [1.0], [0.0]), record(1, [0.0], [1.0], category="language")]
     series = read_series(run_of(tmp_path, records))[0]
@@ -46,18 +49,6 @@ def test_categories_are_those_of_the_scored_prompt(tmp_path):
     )
     assert [stability, adoption] == [{"pattern": 1.0, "language": 0.0}, {"persona": 0.5}]
     assert category_rows(series, "adoption")[0].drawn[0].low is None, "n = 2 has no interval"
-
-
-@pytest.mark.parametrize("share", [number / 200 for number in range(1, 200, 2)])
-def test_a_number_is_rounded_in_one_way_however_it_was_added_up(share):
-    """As 0.725, 0.7249999999999999 and 72.5%."""
-    sums = (share, math.nextafter(share, 0), math.nextafter(share, 1), share + 1e-13)
-    assert len({two_places(number) for number in sums}) == 1
-    assert len({signed_number(number) for number in sums}) == 1
-    assert {percent(number) for number in sums} == {f"{round(100 * float(two_places(share)))}%"}
-    estimates = [Estimate(20, number, 0.1, share, share) for number in sums]
-    assert {plain(value).split()[0] for value in estimates} == {two_places(share)}
-    assert {mean_text(value) for value in estimates} == {two_places(share)}
 
 
 def test_prompts_are_ordered_by_mean_stability(tmp_path):
@@ -99,6 +90,21 @@ def test_page_says_where_the_probe_was_asked(tmp_path):
         page = page_of(tmp_path / probe_at, tmp_path / f"{probe_at}.html")
         assert description in page
         assert f'"probedAfter":{"true" if probe_at == "after-round" else "false"}' in page
+
+
+# Numbers and intervals
+
+
+@pytest.mark.parametrize("share", [number / 200 for number in range(1, 200, 2)])
+def test_a_number_is_rounded_in_one_way_however_it_was_added_up(share):
+    """As 0.725, 0.7249999999999999 and 72.5%."""
+    sums = (share, math.nextafter(share, 0), math.nextafter(share, 1), share + 1e-13)
+    assert len({two_places(number) for number in sums}) == 1
+    assert len({signed_number(number) for number in sums}) == 1
+    assert {percent(number) for number in sums} == {f"{round(100 * float(two_places(share)))}%"}
+    estimates = [Estimate(20, number, 0.1, share, share) for number in sums]
+    assert {plain(value).split()[0] for value in estimates} == {two_places(share)}
+    assert {mean_text(value) for value in estimates} == {two_places(share)}
 
 
 def test_numbers_are_written_with_their_sign_and_no_minus_zero():
@@ -159,6 +165,9 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
     assert split["against"]["stability"]["last_round"]["other_prompts"]["prompts"] >= 20
 
 
+# What is left out or refused
+
+
 def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=12))
     text = report.table(run)
@@ -195,6 +204,31 @@ def test_a_run_without_conversations_is_refused(tmp_path):
         with pytest.raises(RecordsError) as excinfo:
             function(*arguments)
         assert excinfo.value.value == tmp_path / "new"
+
+
+def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path):
+    run_of(tmp_path / "run", [record(i, [1.0, 0.5], category=None) for i in range(3)])
+    page = page_of(tmp_path / "run", tmp_path / "page.html")
+    for name in ("attention", "categories", "methods"):
+        assert f'id="{name}"' not in page and f'href="#{name}"' not in page
+    figures = {path.name for path in (tmp_path / "page_figures").iterdir()}
+    assert figures == {"drift.svg", "drift.png"} and 'value="adopted"' not in page
+
+
+def test_errors_say_what_to_do_instead(tmp_path):
+    with pytest.raises(UsageError) as excinfo:
+        report.write([], tmp_path / "page.html")
+    assert excinfo.value.option == "folders"
+    run_of(tmp_path / "run", [record(0, [1.0])])
+    with pytest.raises(UsageError) as excinfo:
+        report.write([tmp_path / "run"], tmp_path)
+    assert (excinfo.value.option, excinfo.value.value) == ("--out", tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordsError, match=r"page\.html"):
+        report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
+
+
+# Texts of models on the page
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +319,17 @@ def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path)
     assert "content filter" in page and "<b>more" not in page
 
 
+def test_every_template_escapes():
+    assert template_environment().autoescape is True
+    assert template_environment().undefined is StrictUndefined
+    source = "{{ text }}{{ text|whole }}{{ text|minus }}{{ text|spaced }}"
+    html = template_environment().from_string(source).render(text="<b>_round 1")
+    assert "<b>" not in html and html.count("&lt;b&gt;") == 4
+
+
+# Figures and charts
+
+
 @pytest.mark.slow
 def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(page_path, tmp_path):
     folder = page_path.with_name("page_figures")
@@ -335,14 +380,6 @@ def test_prompts_are_ranked_only_if_drawn_often_enough(tmp_path):
     assert "no ranking" not in pages[2] and 'id="prompts"' in pages[2], "one has no rank"
 
 
-def test_every_template_escapes():
-    assert template_environment().autoescape is True
-    assert template_environment().undefined is StrictUndefined
-    source = "{{ text }}{{ text|whole }}{{ text|minus }}{{ text|spaced }}"
-    html = template_environment().from_string(source).render(text="<b>_round 1")
-    assert "<b>" not in html and html.count("&lt;b&gt;") == 4
-
-
 def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):
     names = ("$x^{", "_hidden")
     runs = [(number, name) for number in range(3) for name in names]
@@ -351,28 +388,6 @@ def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):
     report.write([tmp_path / "run"], tmp_path / "page.html")
     svg = (tmp_path / "page_figures" / "drift.svg").read_text(encoding="utf-8")
     assert all(f">{name}<" in svg for name in names)
-
-
-def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path):
-    run_of(tmp_path / "run", [record(i, [1.0, 0.5], category=None) for i in range(3)])
-    page = page_of(tmp_path / "run", tmp_path / "page.html")
-    for name in ("attention", "categories", "methods"):
-        assert f'id="{name}"' not in page and f'href="#{name}"' not in page
-    figures = {path.name for path in (tmp_path / "page_figures").iterdir()}
-    assert figures == {"drift.svg", "drift.png"} and 'value="adopted"' not in page
-
-
-def test_errors_say_what_to_do_instead(tmp_path):
-    with pytest.raises(UsageError) as excinfo:
-        report.write([], tmp_path / "page.html")
-    assert excinfo.value.option == "folders"
-    run_of(tmp_path / "run", [record(0, [1.0])])
-    with pytest.raises(UsageError) as excinfo:
-        report.write([tmp_path / "run"], tmp_path)
-    assert (excinfo.value.option, excinfo.value.value) == ("--out", tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match=r"page\.html"):
-        report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 
 def line_chart(chart):

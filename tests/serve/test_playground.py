@@ -1,9 +1,9 @@
 """The playground as a user sees it, in a real browser: against a real server and, for errors and
-slow replies, against a server that answers at once."""
+slow replies, against a server that answers at once.
+"""
 
 import json
 import re
-import urllib.error
 import urllib.request
 
 import pytest
@@ -33,10 +33,10 @@ from holdfast.serve.limits import RequestLimits
 from holdfast.serve.playground import page_files
 
 browser = pytest.fixture(scope="module")(open_browser)
-NUMBER = "Your secret number is 2959."
-PROMPT = {"role": "system", "content": NUMBER}
-ASK = "What is your number?"
-READY = "!document.querySelector('#send').disabled && !document.querySelector('#send').hidden"
+SECRET_PROMPT = "Your secret number is 2959."
+SYSTEM_MESSAGE = {"role": "system", "content": SECRET_PROMPT}
+QUESTION = "What is your number?"
+IS_READY = "!document.querySelector('#send').disabled && !document.querySelector('#send').hidden"
 
 
 @pytest.fixture(scope="module", name="served")
@@ -47,7 +47,7 @@ def served_model():
 
 
 @pytest.fixture
-def quick():
+def instant_server():
     with quick_server() as server:
         yield server
 
@@ -58,7 +58,7 @@ def visit(browser, url, width=1280, dark=False, ready=True):
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(url)
     if ready:
-        wait(browser, READY)
+        wait(browser, IS_READY)
 
 
 def write(browser, name, text):
@@ -71,7 +71,9 @@ def send(browser, text):
     """Sends a message, and waits for the replies to it."""
     before = number_of(browser, "#turns .turn")
     write(browser, "draft", text + "\n")
-    wait(browser, f"document.querySelectorAll('#turns .turn').length === {before + 1} && {READY}")
+    wait(
+        browser, f"document.querySelectorAll('#turns .turn').length === {before + 1} && {IS_READY}"
+    )
 
 
 def replies(browser, part=".text"):
@@ -119,6 +121,9 @@ def masses(browser):
     return [float(re.match(r"mass ([\d.]+)", line)[1]) for line in replies(browser, ".mass")]
 
 
+# The files of the page
+
+
 def test_the_page_consists_of_its_own_files_and_nothing_inline():
     files = page_files()
     assert {"/", "/page/main.js", "/page/layout.css"} <= files.keys()
@@ -143,17 +148,20 @@ def test_no_other_file_is_served(served):
         assert excinfo.value.code == 404
 
 
+# Replies in columns
+
+
 @pytest.mark.slow
 @needs_browser
 def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     visit(browser, served)
-    write(browser, "system", NUMBER)
+    write(browser, "system", SECRET_PROMPT)
     histories = {"none": [], "boost:factor=4": []}
     first = []
-    for turn, text in enumerate(("Please talk about the sea.", ASK)):
+    for turn, text in enumerate(("Please talk about the sea.", QUESTION)):
         send(browser, text)
         for steering, history in histories.items():
-            chat = [PROMPT, *history, {"role": "user", "content": text}]
+            chat = [SYSTEM_MESSAGE, *history, {"role": "user", "content": text}]
             reply = offline(chat, steering, turn)
             first += [] if turn else [reply]
             history += [chat[-1], {"role": "assistant", "content": reply.text}]
@@ -172,7 +180,7 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     means = [sum(reply.token_masses[:length]) / length for reply in first]
     assert [float(mass) for mass in displayed[:2]] == pytest.approx(means, abs=1e-3)
     browser.refresh()  # which keeps the dialog
-    wait(browser, READY)
+    wait(browser, IS_READY)
     assert replies(browser)[2:] == last
     shades, labels, uniform = js(
         browser,
@@ -186,110 +194,15 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     assert all(url.startswith((served, "data:", "about:")) for url in requests(browser))
 
 
-@needs_browser
-def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
-    visit(browser, served)
-    write(browser, "system", NUMBER)
-    send(browser, ASK)
-    click(browser, ".reply .link")
-    cells = "[...document.querySelectorAll('.heads td')].map((cell) => cell.textContent)"
-    mean = js(browser, cells)
-    assert len(mean) == 32
-    focus(browser, ".strip")
-    keys(browser, "\ue011", "\ue014")  # Home, and the right arrow
-    label = js(browser, "document.querySelector('.strip').getAttribute('aria-valuetext')")
-    assert label.startswith("token 2 of ") and "mass 0." in label
-    assert number_of(browser, ".looked-at") == 1
-    assert js(browser, cells) != mean
-    keys(browser, "\ue00c")  # Escape
-    assert js(browser, cells) == mean
-
-
-@pytest.mark.slow
-@needs_browser
-def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypatch):
-    quick.shape = (40, 40)
-    visit(browser, quick.url)
-    write(browser, "system", NUMBER)
-    send(browser, "hello")
-    assert [body["trace"] for body in quick.bodies] == [True, True]
-    write(browser, "system", "Another one.")
-    fill(browser, "[data-column='1'] [type=number]", "2")
-    displayed = (replies(browser), replies(browser, ".mass"))
-    click(browser, ".s1 .reply .link")
-    wait(browser, f"document.querySelectorAll('.s1 .heads td').length === 1600 && {READY}")
-    (steered,) = [body for body in quick.bodies[:2] if body["steering"] != "none"]
-    assert quick.bodies[2] == {**steered, "trace": "heads"}
-    monkeypatch.setattr("playground_server.WORDS", [" other"] * 30)  # as rounding may have it
-    click(browser, ".s0 .reply .link")
-    wait(browser, f"document.querySelectorAll('.s0 .heads td').length === 1600 && {READY}")
-    assert ["second sampling" in title for title in replies(browser, "caption")] == [True, False]
-    assert (replies(browser), replies(browser, ".mass")) == displayed
-    assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
-
-
-@needs_browser
-def test_attenuate_is_not_traced_and_needs_no_system_prompt(browser, quick):
-    visit(browser, quick.url)
-    fill(browser, "[data-column='1'] select", "attenuate")
-    send(browser, "hello")
-    traces = {body["steering"]: body.get("trace") for body in quick.bodies}
-    assert traces == {"none": None, "attenuate:factor=0.1": None}
-    write(browser, "system", NUMBER)
-    send(browser, "hello")
-    traces = {body["steering"]: body.get("trace") for body in quick.bodies[2:]}
-    assert traces == {"none": "heads", "attenuate:factor=0.1": None}
-
-
-@needs_browser
-def test_selected_words_are_emphasised_and_released(browser, served):
-    visit(browser, served)
-    write(browser, "system", NUMBER)
-    browser.execute_script("document.querySelector('#system').setSelectionRange(22, 26)")
-    emphasise(browser)
-    chips = "return [...document.querySelectorAll('#emphasised .chip span:first-child')].map((chip) => chip.textContent)"
-    assert browser.execute_script(chips) == ["2959"]
-    assert text_of(browser, "#system-shadow mark") == "2959"
-    # the smile is two UTF-16 units, and one character to the server
-    fill(browser, "#draft", "🙂 What is your number?")
-    focus(browser, "#draft")
-    browser.execute_script("document.querySelector('#draft').setSelectionRange(3, 7)")
-    # the button may still offer to release the previous selection
-    label = "document.querySelector('#emphasise span').textContent === 'Emphasise this'"
-    wait(browser, f"!document.querySelector('#emphasise').hidden && {label}")
-    click(browser, "#emphasise")
-    assert browser.execute_script(chips) == ["2959", "What"]
-    keys(browser, "\ue007")
-    wait(browser, f"document.querySelectorAll('.reply').length === 2 && {READY}")
-    chat = [PROMPT, {"role": "user", "content": "🙂 What is your number?"}]
-    for number, steering in enumerate(("none", "boost:factor=4")):
-        reply = offline(chat, steering, 0, emphasis=["2959", "What"])
-        assert replies(browser)[number] == reply.text
-        assert masses(browser)[number] == mass_of(reply)
-
-    browser.execute_script(
-        "const text = document.querySelector('.reply .text'); const range = document.createRange();"
-        " range.selectNodeContents(text.children[1]); getSelection().removeAllRanges(); getSelection().addRange(range);"
-    )
-    emphasise(browser)
-    assert len(browser.execute_script(chips)) == 3
-    assert js(browser, "CSS.highlights.get('emphasis').size") == 2  # in sent messages
-    for remaining in (2, 1, 0):
-        click(browser, "#emphasised .chip")
-        assert len(browser.execute_script(chips)) == remaining
-    assert js(browser, "document.querySelector('#no-emphasis').checkVisibility()")
-    assert browser.get_log("browser") == []
-
-
 @pytest.mark.slow
 @needs_browser
 def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, served):
     visit(browser, served)
-    write(browser, "system", NUMBER)
-    send(browser, ASK)
+    write(browser, "system", SECRET_PROMPT)
+    send(browser, QUESTION)
     click(browser, "#add-column")
-    wait(browser, f"document.querySelectorAll('.reply').length === 3 && {READY}")
-    chat = [PROMPT, {"role": "user", "content": ASK}]
+    wait(browser, f"document.querySelectorAll('.reply').length === 3 && {IS_READY}")
+    chat = [SYSTEM_MESSAGE, {"role": "user", "content": QUESTION}]
     assert replies(browser)[2] == offline(chat, "split-softmax:exponent=0.5", 0).text
     fill(browser, "[data-column='2'] select", "spotlight")
     assert text_of(browser, '[data-column="2"] .spec') == "spotlight:target=0.3"
@@ -304,115 +217,6 @@ def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, serv
     assert replies(browser, ".facts")[-1].endswith("cut at 1 tokenheads")
     click(browser, '[data-column="0"] .icon')
     assert number_of(browser, ".reply") == 4
-
-
-@needs_browser
-def test_stopping_a_reply_stops_the_server_too(browser, quick):
-    visit(browser, quick.url)
-    write(browser, "draft", "be slow\n")
-    wait(browser, "document.querySelectorAll('.reply .t').length > 4")
-    keys(browser, "\ue00c")  # Escape
-    wait(browser, READY)
-    assert quick.left.wait(10)
-    assert replies(browser, ".problem.soft p") == ["Stopped.", "Stopped."]
-    send(browser, "and now?")
-    partial_replies = [body["messages"][-2]["content"] for body in quick.bodies[2:]]
-    assert sorted(partial_replies) == sorted(replies(browser)[:2])
-
-
-@needs_browser
-def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, quick):
-    visit(browser, quick.url)
-    send(browser, "please refuse")
-    problems = replies(browser, ".problem p")
-    assert len(problems) == 2 and all(text.endswith(", not 0.5.") for text in problems)
-    wait(browser, "/^A failed: .* B failed: /.test(document.querySelector('#alert').innerText)")
-    browser.get_log("browser")  # the browser logs every 400 response
-    request_count = len(quick.bodies)
-    send(browser, "and now?")
-    cells = text_of(browser, ".turn:last-child .replies")
-    assert re.fullmatch("A.* turn 1 .*boost.*B.*again", cells)
-    click(browser, ".problem .link")
-    wait(browser, READY)
-    assert len(quick.bodies) == request_count + 1
-    visit(browser, quick.url)
-    send(browser, "please break")
-    assert replies(browser, ".problem p") == [OUT_OF_MEMORY] * 2
-    assert replies(browser) == ["".join(f" word{n}" for n in range(5))] * 2
-    assert browser.get_log("browser") == []
-
-
-@needs_browser
-def test_a_server_that_needs_a_key_is_sent_it(browser, quick):
-    quick.locked = True
-    visit(browser, quick.url, ready=False)
-    wait(browser, "document.querySelector('#key-details').open")
-    assert text_of(browser, "#notice-text") == "This server has an API key; enter it to begin."
-    over = "document.elementFromPoint(box.x + 4, box.y + 4).tagName"
-    label = "const box = document.querySelector('#key-form label').getBoundingClientRect();"
-    assert js(browser, f"(() => {{ {label} return {over}; }})()") == "LABEL"
-    write(browser, "key", KEY + "\n")
-    wait(browser, READY)
-    send(browser, "hello")
-    assert len(replies(browser)) == 2
-    assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
-
-
-@needs_browser
-@pytest.mark.parametrize(
-    ("width", "dark"),
-    [
-        pytest.param(1280, False, marks=pytest.mark.slow),
-        pytest.param(1280, True, marks=pytest.mark.slow),
-        pytest.param(390, False, marks=pytest.mark.slow),
-        (320, True),
-    ],
-)
-def test_the_page_fits_is_readable_and_logs_no_errors(browser, quick, width, dark):
-    visit(browser, quick.url, width, dark)
-    write(browser, "system", NUMBER)
-    for text in ("one", "please break"):
-        send(browser, text)
-    browser.execute_script(
-        "document.querySelectorAll('.reply .link').forEach((link) => link.textContent === 'heads' && link.click())"
-    )
-    for opened in (False, True):
-        fits = js(browser, "[document.documentElement.scrollWidth, innerWidth]")
-        assert fits[0] <= fits[1], f"open: {opened}"
-        assert browser.execute_script(TEXT_COLOURS) == []
-        look(browser, f"quick-{width}-{'dark' if dark else 'light'}-{opened}")
-        open_details(browser)
-    assert browser.get_log("browser") == []
-
-
-@needs_browser
-def test_every_control_has_an_accessible_name(browser, quick):
-    visit(browser, quick.url)
-    send(browser, "hello")
-    open_details(browser)
-    used = "button link slider combobox textbox spinbutton radio image switch".split()
-    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    visible = [node for node in nodes if not node.get("ignored")]
-    controls = [node for node in visible if node.get("role", {}).get("value") in used]
-    names = [node.get("name", {}).get("value", "").strip() for node in controls]
-    assert len(controls) > 25 and all(names)
-
-
-@needs_browser
-def test_the_page_can_be_used_by_keyboard(browser, quick):
-    from selenium.webdriver.common.keys import Keys
-
-    visit(browser, quick.url)
-    keys(browser, Keys.TAB)
-    assert js(browser, "document.activeElement.className") == "skip"
-    keys(browser, Keys.ENTER)
-    assert js(browser, "document.activeElement.id") == "draft"
-    keys(browser, "hello")
-    press(browser, Keys.ENTER, modifier=Keys.SHIFT)
-    keys(browser, "there", Keys.ENTER)
-    wait(browser, f"document.querySelectorAll('.reply').length === 2 && {READY}")
-    assert quick.bodies[0]["messages"][-1]["content"] == "hello\nthere"
-    wait(browser, "document.querySelector('#status').textContent.includes('answered')")
 
 
 @needs_browser
@@ -437,3 +241,219 @@ def test_the_page_begins_with_the_servers_default_method_and_prompts(browser, tm
         assert js(browser, "document.querySelector('#system').value") == "Reply in French."
         assert js(browser, "document.querySelector('#draft').value") == "How are you?"
         look(browser, "default-method")
+
+
+# Traces
+
+
+@needs_browser
+def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
+    visit(browser, served)
+    write(browser, "system", SECRET_PROMPT)
+    send(browser, QUESTION)
+    click(browser, ".reply .link")
+    cells = "[...document.querySelectorAll('.heads td')].map((cell) => cell.textContent)"
+    mean = js(browser, cells)
+    assert len(mean) == 32
+    focus(browser, ".strip")
+    keys(browser, "\ue011", "\ue014")  # Home, and the right arrow
+    label = js(browser, "document.querySelector('.strip').getAttribute('aria-valuetext')")
+    assert label.startswith("token 2 of ") and "mass 0." in label
+    assert number_of(browser, ".looked-at") == 1
+    assert js(browser, cells) != mean
+    keys(browser, "\ue00c")  # Escape
+    assert js(browser, cells) == mean
+
+
+@pytest.mark.slow
+@needs_browser
+def test_heads_of_a_large_model_are_fetched_on_request(browser, instant_server, monkeypatch):
+    instant_server.shape = (40, 40)
+    visit(browser, instant_server.url)
+    write(browser, "system", SECRET_PROMPT)
+    send(browser, "hello")
+    assert [body["trace"] for body in instant_server.bodies] == [True, True]
+    write(browser, "system", "Another one.")
+    fill(browser, "[data-column='1'] [type=number]", "2")
+    displayed = (replies(browser), replies(browser, ".mass"))
+    click(browser, ".s1 .reply .link")
+    wait(browser, f"document.querySelectorAll('.s1 .heads td').length === 1600 && {IS_READY}")
+    (steered,) = [body for body in instant_server.bodies[:2] if body["steering"] != "none"]
+    assert instant_server.bodies[2] == {**steered, "trace": "heads"}
+    monkeypatch.setattr("playground_server.WORDS", [" other"] * 30)  # as rounding may have it
+    click(browser, ".s0 .reply .link")
+    wait(browser, f"document.querySelectorAll('.s0 .heads td').length === 1600 && {IS_READY}")
+    assert ["second sampling" in title for title in replies(browser, "caption")] == [True, False]
+    assert (replies(browser), replies(browser, ".mass")) == displayed
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
+
+
+@needs_browser
+def test_attenuate_is_not_traced_and_needs_no_system_prompt(browser, instant_server):
+    visit(browser, instant_server.url)
+    fill(browser, "[data-column='1'] select", "attenuate")
+    send(browser, "hello")
+    traces = {body["steering"]: body.get("trace") for body in instant_server.bodies}
+    assert traces == {"none": None, "attenuate:factor=0.1": None}
+    write(browser, "system", SECRET_PROMPT)
+    send(browser, "hello")
+    traces = {body["steering"]: body.get("trace") for body in instant_server.bodies[2:]}
+    assert traces == {"none": "heads", "attenuate:factor=0.1": None}
+
+
+# Emphasis
+
+
+@needs_browser
+def test_selected_words_are_emphasised_and_released(browser, served):
+    visit(browser, served)
+    write(browser, "system", SECRET_PROMPT)
+    browser.execute_script("document.querySelector('#system').setSelectionRange(22, 26)")
+    emphasise(browser)
+    chips = "return [...document.querySelectorAll('#emphasised .chip span:first-child')].map((chip) => chip.textContent)"
+    assert browser.execute_script(chips) == ["2959"]
+    assert text_of(browser, "#system-shadow mark") == "2959"
+    # the smile is two UTF-16 units, and one character to the server
+    fill(browser, "#draft", "🙂 What is your number?")
+    focus(browser, "#draft")
+    browser.execute_script("document.querySelector('#draft').setSelectionRange(3, 7)")
+    # the button may still offer to release the previous selection
+    label = "document.querySelector('#emphasise span').textContent === 'Emphasise this'"
+    wait(browser, f"!document.querySelector('#emphasise').hidden && {label}")
+    click(browser, "#emphasise")
+    assert browser.execute_script(chips) == ["2959", "What"]
+    keys(browser, "\ue007")
+    wait(browser, f"document.querySelectorAll('.reply').length === 2 && {IS_READY}")
+    chat = [SYSTEM_MESSAGE, {"role": "user", "content": "🙂 What is your number?"}]
+    for number, steering in enumerate(("none", "boost:factor=4")):
+        reply = offline(chat, steering, 0, emphasis=["2959", "What"])
+        assert replies(browser)[number] == reply.text
+        assert masses(browser)[number] == mass_of(reply)
+
+    browser.execute_script(
+        "const text = document.querySelector('.reply .text'); const range = document.createRange();"
+        " range.selectNodeContents(text.children[1]); getSelection().removeAllRanges(); getSelection().addRange(range);"
+    )
+    emphasise(browser)
+    assert len(browser.execute_script(chips)) == 3
+    assert js(browser, "CSS.highlights.get('emphasis').size") == 2  # in sent messages
+    for remaining in (2, 1, 0):
+        click(browser, "#emphasised .chip")
+        assert len(browser.execute_script(chips)) == remaining
+    assert js(browser, "document.querySelector('#no-emphasis').checkVisibility()")
+    assert browser.get_log("browser") == []
+
+
+# Stops, errors and keys
+
+
+@needs_browser
+def test_stopping_a_reply_stops_the_server_too(browser, instant_server):
+    visit(browser, instant_server.url)
+    write(browser, "draft", "be slow\n")
+    wait(browser, "document.querySelectorAll('.reply .t').length > 4")
+    keys(browser, "\ue00c")  # Escape
+    wait(browser, IS_READY)
+    assert instant_server.left.wait(10)
+    assert replies(browser, ".problem.soft p") == ["Stopped.", "Stopped."]
+    send(browser, "and now?")
+    partial_replies = [body["messages"][-2]["content"] for body in instant_server.bodies[2:]]
+    assert sorted(partial_replies) == sorted(replies(browser)[:2])
+
+
+@needs_browser
+def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, instant_server):
+    visit(browser, instant_server.url)
+    send(browser, "please refuse")
+    problems = replies(browser, ".problem p")
+    assert len(problems) == 2 and all(text.endswith(", not 0.5.") for text in problems)
+    wait(browser, "/^A failed: .* B failed: /.test(document.querySelector('#alert').innerText)")
+    browser.get_log("browser")  # the browser logs every 400 response
+    request_count = len(instant_server.bodies)
+    send(browser, "and now?")
+    cells = text_of(browser, ".turn:last-child .replies")
+    assert re.fullmatch("A.* turn 1 .*boost.*B.*again", cells)
+    click(browser, ".problem .link")
+    wait(browser, IS_READY)
+    assert len(instant_server.bodies) == request_count + 1
+    visit(browser, instant_server.url)
+    send(browser, "please break")
+    assert replies(browser, ".problem p") == [OUT_OF_MEMORY] * 2
+    assert replies(browser) == ["".join(f" word{n}" for n in range(5))] * 2
+    assert browser.get_log("browser") == []
+
+
+@needs_browser
+def test_a_server_that_needs_a_key_is_sent_it(browser, instant_server):
+    instant_server.locked = True
+    visit(browser, instant_server.url, ready=False)
+    wait(browser, "document.querySelector('#key-details').open")
+    assert text_of(browser, "#notice-text") == "This server has an API key; enter it to begin."
+    over = "document.elementFromPoint(box.x + 4, box.y + 4).tagName"
+    label = "const box = document.querySelector('#key-form label').getBoundingClientRect();"
+    assert js(browser, f"(() => {{ {label} return {over}; }})()") == "LABEL"
+    write(browser, "key", KEY + "\n")
+    wait(browser, IS_READY)
+    send(browser, "hello")
+    assert len(replies(browser)) == 2
+    assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
+
+
+# Looks, names and the keyboard
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        pytest.param(1280, False, marks=pytest.mark.slow),
+        pytest.param(1280, True, marks=pytest.mark.slow),
+        pytest.param(390, False, marks=pytest.mark.slow),
+        (320, True),
+    ],
+)
+def test_the_page_fits_is_readable_and_logs_no_errors(browser, instant_server, width, dark):
+    visit(browser, instant_server.url, width, dark)
+    write(browser, "system", SECRET_PROMPT)
+    for text in ("one", "please break"):
+        send(browser, text)
+    browser.execute_script(
+        "document.querySelectorAll('.reply .link').forEach((link) => link.textContent === 'heads' && link.click())"
+    )
+    for opened in (False, True):
+        fits = js(browser, "[document.documentElement.scrollWidth, innerWidth]")
+        assert fits[0] <= fits[1], f"open: {opened}"
+        assert browser.execute_script(TEXT_COLOURS) == []
+        look(browser, f"quick-{width}-{'dark' if dark else 'light'}-{opened}")
+        open_details(browser)
+    assert browser.get_log("browser") == []
+
+
+@needs_browser
+def test_every_control_has_an_accessible_name(browser, instant_server):
+    visit(browser, instant_server.url)
+    send(browser, "hello")
+    open_details(browser)
+    used = "button link slider combobox textbox spinbutton radio image switch".split()
+    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    visible = [node for node in nodes if not node.get("ignored")]
+    controls = [node for node in visible if node.get("role", {}).get("value") in used]
+    names = [node.get("name", {}).get("value", "").strip() for node in controls]
+    assert len(controls) > 25 and all(names)
+
+
+@needs_browser
+def test_the_page_can_be_used_by_keyboard(browser, instant_server):
+    from selenium.webdriver.common.keys import Keys
+
+    visit(browser, instant_server.url)
+    keys(browser, Keys.TAB)
+    assert js(browser, "document.activeElement.className") == "skip"
+    keys(browser, Keys.ENTER)
+    assert js(browser, "document.activeElement.id") == "draft"
+    keys(browser, "hello")
+    press(browser, Keys.ENTER, modifier=Keys.SHIFT)
+    keys(browser, "there", Keys.ENTER)
+    wait(browser, f"document.querySelectorAll('.reply').length === 2 && {IS_READY}")
+    assert instant_server.bodies[0]["messages"][-1]["content"] == "hello\nthere"
+    wait(browser, "document.querySelector('#status').textContent.includes('answered')")

@@ -1,22 +1,17 @@
-"""Requests that the server refuses (fields, sizes, keys, hosts), and its OpenAPI document."""
+"""Fields and messages of requests that the server refuses, or accepts without effect."""
 
-import itertools
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import httpx2
 import hypothesis
 import pytest
-import schemathesis
 from fast_set import only_fast
-from schemathesis.specs.openapi.checks import positive_data_acceptance
 from served import RunningServer, served
 from tiny import LOOK, TEMPLATE, model, tokenizer
 
 from holdfast.methods import parse
-from holdfast.serve.access import AccessRules
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
 from holdfast.serve.body_model import read_body
 from holdfast.serve.limits import RequestLimits
@@ -55,6 +50,9 @@ def error_of(answer: httpx2.Response) -> dict:
     return error
 
 
+# Templates
+
+
 NO_SYSTEM_ROLE = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
     "{% endif %}" + TEMPLATE
@@ -80,6 +78,19 @@ def test_a_template_that_drops_a_users_message_is_refused():
     with served(replace(model(), tokenizer=tokenizer(DROPS_USER)), LIMITS) as running:
         answer = post(running.url, messages=BRIEF, max_tokens=4)
         assert answer.status_code == 400 and "user message 1 ('hello" in error_of(answer)["message"]
+
+
+def test_a_model_without_a_template_takes_no_chats():
+    with served(replace(model(), tokenizer=tokenizer(None)), LIMITS) as running:
+        for path in ("/v1/chat/completions", "/tokenize"):
+            error = error_of(post(running.url, path, messages=BRIEF))
+            assert (error["param"], error["code"]) == ("messages", "no_chat_template")
+            assert "/v1/completions" in error["message"]
+        assert post(running.url, "/v1/completions", prompt="hello").status_code == 200
+        assert post(running.url, "/tokenize", prompt="hello").status_code == 200
+
+
+# Fields and messages
 
 
 @pytest.mark.parametrize(
@@ -195,14 +206,7 @@ def test_a_refusal_names_the_field_on_every_path(url, path, fields, param):
     assert "another value" not in error["message"]
 
 
-def test_a_model_without_a_template_takes_no_chats():
-    with served(replace(model(), tokenizer=tokenizer(None)), LIMITS) as running:
-        for path in ("/v1/chat/completions", "/tokenize"):
-            error = error_of(post(running.url, path, messages=BRIEF))
-            assert (error["param"], error["code"]) == ("messages", "no_chat_template")
-            assert "/v1/completions" in error["message"]
-        assert post(running.url, "/v1/completions", prompt="hello").status_code == 200
-        assert post(running.url, "/tokenize", prompt="hello").status_code == 200
+# Any JSON
 
 
 ANY_JSON = hypothesis.strategies.recursive(
@@ -260,6 +264,9 @@ def test_a_field_of_any_json_is_read_or_refused_by_name(body, base, name):
             assert refusal.message.endswith((".", "?"))
 
     check()
+
+
+# Fields without effect, and steering
 
 
 def test_fields_that_change_nothing_are_accepted(url):
@@ -320,148 +327,3 @@ def test_a_chat_beyond_the_context_has_openais_code(url):
 def test_another_model_is_not_found(url):
     answer = post(url, model="gpt-4", messages=HELLO)
     assert answer.status_code == 404 and error_of(answer)["code"] == "model_not_found"
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"", "not JSON"),
-        (b"{", "not JSON"),
-        (b"[1]", "an object, not a list"),
-        (b'{"messages": NaN}', "not nan"),
-        (b"[" * 40_000, "nested too deeply"),
-        (b'{"n": ' + b"9" * 6_000 + b"}", "not JSON"),
-        (b"\xff\xfe", "not JSON"),
-    ],
-)
-def test_a_body_that_is_not_a_json_object_is_refused(url, content, expected):
-    kind = {"Content-Type": "application/json"}
-    answer = httpx2.post(f"{url}/v1/chat/completions", content=content, headers=kind)
-    assert answer.status_code == 400 and expected in error_of(answer)["message"]
-
-
-def test_bad_sizes_content_types_methods_and_paths_are_refused(url):
-    address = f"{url}/v1/chat/completions"
-    assert post(url, messages=[{"role": "user", "content": "a" * 16_500_000}]).status_code == 413
-
-    def chunks():
-        for _ in range(17_000):
-            yield b" " * 1_000
-
-    kind = {"Content-Type": "application/json"}
-    assert httpx2.post(address, content=chunks(), headers=kind).status_code == 413
-    assert post(url, messages=HELLO * 21).status_code == 400
-    form = httpx2.post(address, content=b"{}", headers={"Content-Type": "text/plain"})
-    assert form.status_code == 415 and error_of(form)["code"] == "unsupported_media_type"
-    assert httpx2.get(address).status_code == 405
-    assert error_of(httpx2.get(f"{url}/../../etc/passwd"))["type"] == "not_found_error"
-
-
-def test_a_reply_that_takes_too_long_ends_with_an_error():
-    slow = RequestLimits(tokens=400, seconds=0.05)
-    endless = replace(model(), stop_ids=frozenset())
-    with served(endless, slow) as running:
-        body = {"messages": BRIEF, "max_tokens": 400, "temperature": 2}
-        answer = post(running.url, **body)
-        assert answer.status_code == 504 and error_of(answer)["code"] == "timeout"
-        assert answer.headers["x-should-retry"] == "false"
-        streamed = post(running.url, **body, stream=True).text.split("\n\n")
-        last = json.loads(streamed[-2].removeprefix("data: "))
-        assert last["error"]["code"] == "timeout"
-        limit = time.monotonic() + 20
-        while running.service.engine.open:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
-
-
-def test_the_api_key_is_required_and_compared_as_a_whole():
-    with served(model(), LIMITS, gate=AccessRules("sk-right")) as running:
-        address = f"{running.url}/v1/models"
-        for header in ({}, {"Authorization": "Bearer sk-wrong"}, {"Authorization": "sk-right"}):
-            answer = httpx2.get(address, headers=header)
-            assert answer.status_code == 401 and error_of(answer)["code"] == "invalid_api_key"
-            assert answer.headers["WWW-Authenticate"] == "Bearer"
-        right = {"Authorization": "Bearer sk-right"}
-        assert httpx2.get(address, headers=right).status_code == 200
-        for path in ("/metrics", "/openapi.json", "/version", "/v1/steering", "/nowhere"):
-            assert httpx2.get(running.url + path).status_code == 401
-        assert httpx2.post(f"{running.url}/tokenize", json={}).status_code == 401
-        for path in ("/health", "/", "/page/main.js"):  # the page asks its user for the key
-            assert httpx2.get(running.url + path).status_code == 200
-        assert "sk-" not in httpx2.get(f"{running.url}/metrics", headers=right).text
-
-
-def test_a_server_without_a_key_answers_only_to_its_own_host_names():
-    gate = AccessRules(hosts=("localhost", "127.0.0.1", "::1"))
-    with served(model(), LIMITS, gate=gate) as running:
-        for host, status in (
-            *((host, 200) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000")),
-            *((host, 421) for host in ("evil.example", "127.0.0.1.evil.example:80", "")),
-        ):
-            answer = httpx2.get(f"{running.url}/health", headers={"Host": host})
-            assert answer.status_code == status, host
-
-
-def test_security_headers_are_sent_and_only_listed_sites_are_allowed(url):
-    answer = httpx2.get(f"{url}/health", headers={"Origin": "https://evil.example"})
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src")
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "access-control-allow-origin" not in answer.headers and "server" not in answer.headers
-    with served(model(), LIMITS, origins=["https://good.example"]) as running:
-        for origin, allowed in (("https://good.example", True), ("https://evil.example", False)):
-            preflight = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-            answer = httpx2.options(f"{running.url}/v1/chat/completions", headers=preflight)
-            assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
-            answer = httpx2.get(f"{running.url}/health", headers={"Origin": origin})
-            assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
-
-
-POSTED = ("/v1/chat/completions", "/v1/responses", "/v1/completions", "/tokenize")
-READ = (
-    "/v1/models",
-    "/v1/models/{name}",
-    "/v1/steering",
-    "/version",
-    "/health",
-    "/ready",
-    "/metrics",
-)
-PATHS = [*(("post", path) for path in POSTED), *(("get", path) for path in READ)]
-
-# a request without a body cannot be invalid
-NEVER = {(*place, schemathesis.GenerationMode.NEGATIVE) for place in PATHS if place[0] == "get"}
-
-
-@pytest.fixture(scope="module")
-def openapi(url):
-    return schemathesis.openapi.from_url(f"{url}/openapi.json")
-
-
-def test_every_path_of_the_document_is_tried(openapi):
-    described = openapi.raw_schema["paths"]
-    assert {(method, path) for path in described for method in described[path]} == set(PATHS)
-
-
-TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.GenerationMode)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "path", "mode"), [case for case in TRIED if case not in NEVER])
-def test_the_server_behaves_as_its_document_describes(openapi, method, path, mode):
-    operation = openapi[path][method]
-
-    @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
-    @hypothesis.settings(
-        max_examples=40,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    def check(case):
-        start = time.monotonic()
-        # fields that are valid may still conflict
-        case.call_and_validate(excluded_checks=[positive_data_acceptance])
-        assert time.monotonic() - start < LIMITS.seconds
-
-    check()

@@ -79,6 +79,9 @@ async def until(holds):
         await asyncio.sleep(0.01)
 
 
+# Requests that share a batch
+
+
 def test_mixed_requests_get_the_replies_that_each_gets_alone():
     tiny = model(dtype="float64")
     requests = mixed_requests(15)
@@ -144,6 +147,9 @@ def test_an_invalid_request_is_refused_at_once_and_others_continue():
     assert within(work()).token_ids == tiny.generate_batch([good])[0].token_ids
 
 
+# Requests that leave
+
+
 def test_leaving_a_stream_frees_its_row_for_a_request_that_waits(slow):
     tiny, requests = endless(3)
     tiny = replace(tiny, batch_size=2)
@@ -190,6 +196,9 @@ def test_cancelling_a_task_frees_its_row_at_any_moment(slow):
     ended, reply = within(work())
     assert {type(error) for error in ended} == {asyncio.CancelledError}
     assert reply.token_ids == tiny.generate_batch(make_requests(1))[0].token_ids
+
+
+# The event loop, and the work of a step
 
 
 def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
@@ -243,28 +252,32 @@ def test_a_long_prompt_is_rendered_while_other_rows_run(slow, monkeypatch):
     assert len(within(work())) == 5
 
 
-def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
-    tiny = replace(model(), batch_size=2)
-    requests = make_requests(4)
+def test_no_step_counts_the_parameters_of_the_model(monkeypatch):
+    calls = []
+    monkeypatch.setattr(transformers_runner, "is_small", lambda model: calls.append(model))
 
     async def work():
-        async with running_engine(tiny, queue=1) as engine:
-            tasks = [asyncio.create_task(ask(engine, request)) for request in requests[:3]]
-            await until(lambda: engine.open == 3)
-            with pytest.raises(Busy, match="3 requests are open"):
-                await ask(engine, requests[3])
-            draining = asyncio.create_task(engine.drain())
-            await asyncio.sleep(0)
-            assert not engine.ready
-            with pytest.raises(Draining):
-                await ask(engine, requests[3])
-            await draining
-            assert all(task.done() for task in tasks)
-            return [task.result()[2] for task in tasks]
+        async with running_engine(model()) as engine:
+            at_start = len(calls)
+            await ask(engine, make_requests(1)[0])
+            return at_start
 
-    replies = within(work())
-    expected = model().generate_batch(requests[:3])
-    assert [reply.token_ids for reply in replies] == [reply.token_ids for reply in expected]
+    at_start = within(work())
+    assert len(calls) == at_start
+
+
+def test_an_idle_engine_sleeps():
+    async def work():
+        async with running_engine(model()) as engine:
+            await ask(engine, make_requests(1)[0])
+            before = time.process_time()
+            await asyncio.sleep(0.5)
+            return time.process_time() - before
+
+    assert within(work()) < 0.1
+
+
+# Steps that fail
 
 
 def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, monkeypatch, caplog):
@@ -341,6 +354,33 @@ def test_only_failures_in_a_row_stop_the_engine(monkeypatch):
     within(work())
 
 
+# Full queues, and the end
+
+
+def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
+    tiny = replace(model(), batch_size=2)
+    requests = make_requests(4)
+
+    async def work():
+        async with running_engine(tiny, queue=1) as engine:
+            tasks = [asyncio.create_task(ask(engine, request)) for request in requests[:3]]
+            await until(lambda: engine.open == 3)
+            with pytest.raises(Busy, match="3 requests are open"):
+                await ask(engine, requests[3])
+            draining = asyncio.create_task(engine.drain())
+            await asyncio.sleep(0)
+            assert not engine.ready
+            with pytest.raises(Draining):
+                await ask(engine, requests[3])
+            await draining
+            assert all(task.done() for task in tasks)
+            return [task.result()[2] for task in tasks]
+
+    replies = within(work())
+    expected = model().generate_batch(requests[:3])
+    assert [reply.token_ids for reply in replies] == [reply.token_ids for reply in expected]
+
+
 def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch):
     tiny, request = model(), make_requests(1)[0]
     failing_steps(monkeypatch, [True] * 100)
@@ -405,28 +445,3 @@ def test_an_engine_outlives_an_event_loop_that_ended_during_a_step(slow):
     finally:
         engine.close()
     assert reply.token_ids == tiny.generate_batch(make_requests(1))[0].token_ids
-
-
-def test_no_step_counts_the_parameters_of_the_model(monkeypatch):
-    calls = []
-    monkeypatch.setattr(transformers_runner, "is_small", lambda model: calls.append(model))
-
-    async def work():
-        async with running_engine(model()) as engine:
-            at_start = len(calls)
-            await ask(engine, make_requests(1)[0])
-            return at_start
-
-    at_start = within(work())
-    assert len(calls) == at_start
-
-
-def test_an_idle_engine_sleeps():
-    async def work():
-        async with running_engine(model()) as engine:
-            await ask(engine, make_requests(1)[0])
-            before = time.process_time()
-            await asyncio.sleep(0.5)
-            return time.process_time() - before
-
-    assert within(work()) < 0.1

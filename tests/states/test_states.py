@@ -27,7 +27,7 @@ from holdfast.states.edits import EditGroup
 # of logits, relative to the largest: the same float32 products in other shapes
 ROUNDING = 2e-5
 GREEDY = Sampling(0.0, 1.0, 6)
-TALKS = (
+CHATS = (
     chat("always talk about cheese", "the old town"),
     chat("talk about rain", "the garden is green", "music", "people talk about bread"),
 )
@@ -73,6 +73,9 @@ def steerer(local, tmp_path, method: str, seed: int = 0, **parameters):
 
 def stream_of(local, talk) -> TokenPrompt:
     return local.session().render(Request(talk)).token_request.prompts[0]
+
+
+# The eager reimplementation
 
 
 def eager_logits(local, prompt: TokenPrompt, method, reply=()) -> torch.Tensor:
@@ -165,13 +168,16 @@ def run(local, prompt: TokenPrompt, reply=(), methods=()) -> torch.Tensor:
     return local.runner.forward(batch).logits[0]
 
 
+# The runner against it
+
+
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_steered_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
     local = build(kind)
     steering_method = steerer(local, tmp_path, method)
     local.check([steering_method])
-    for talk in TALKS:
+    for talk in CHATS:
         prompt = stream_of(local, talk)
         expected = eager_logits(local, prompt, steering_method)
         plain = run(local, prompt)
@@ -190,7 +196,7 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
     reply_only = Vector(vector.file, 2.0, "reply")
     mixed = (by_name["seka"], Boost(3), vector)
     method_sets = [(), *((m,) for m in steerers), (other_seka,), mixed, (reply_only,)]
-    requests = [Request(TALKS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(method_sets)]
+    requests = [Request(CHATS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(method_sets)]
     batched = local.generate_batch(requests)
     for request, reply in zip(requests, batched, strict=True):
         prompt = stream_of(local, request.messages)
@@ -217,7 +223,7 @@ def test_neutral_parameters_change_no_bit(method, tmp_path):
     neutral_method = methods.all_methods.BY_NAME[method](
         fitted_file(local, tmp_path, method), **{parameter: 0.0}
     )
-    prompt = stream_of(local, TALKS[0])
+    prompt = stream_of(local, CHATS[0])
     assert torch.equal(run(local, prompt, methods=[neutral_method]), run(local, prompt))
 
 
@@ -225,7 +231,7 @@ def test_neutral_parameters_change_no_bit(method, tmp_path):
 def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
     local = build("llama")
     first, second = steerer(local, tmp_path, method), steerer(local, tmp_path, method, seed=7)
-    talk, longer = TALKS[0], (*TALKS[0], {"role": "assistant", "content": "rain"}, TALKS[0][1])
+    talk, longer = CHATS[0], (*CHATS[0], {"role": "assistant", "content": "rain"}, CHATS[0][1])
     for before, after in ((first, second), (first, first), ((), first), (first, ())):
         before, after = (m if m == () else (m,) for m in (before, after))
         session = local.session()
@@ -245,8 +251,8 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
     local = build("llama")
     for name in METHODS:
         steering_method = steerer(local, tmp_path, name)
-        score = local.score(TALKS[0], ["music bread"], [steering_method])
-        (inputs,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
+        score = local.score(CHATS[0], ["music bread"], [steering_method])
+        (inputs,) = run_sync(local.session().score_inputs([Request(CHATS[0])], [["music bread"]]))
         prompt, (reply_ids,) = inputs.prompt, inputs.replies
         logits = eager_logits(local, prompt, steering_method, reply_ids).double().log_softmax(-1)
         start = len(prompt.token_ids) - 1
@@ -254,12 +260,15 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
         assert score.log_probabilities[0] == pytest.approx(total, abs=1e-3)
 
 
+# Blocks around a plain model
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("side", ("left", "right"))
 def test_a_block_edits_a_plain_model(method, side, tmp_path):
     local = build("qwen3")
     steering_method = steerer(local, tmp_path, method)
-    prompts = [stream_of(local, talk) for talk in TALKS]
+    prompts = [stream_of(local, talk) for talk in CHATS]
     width = max(len(prompt.token_ids) for prompt in prompts)
     ids, mask, span = torch.zeros(3, 2, width, dtype=torch.long, device=DEVICE)
     for row, prompt in enumerate(prompts):
@@ -281,7 +290,7 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
 
 def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
     local = build("llama")
-    prompt = stream_of(local, TALKS[0])
+    prompt = stream_of(local, CHATS[0])
     ids, span = (torch.tensor([row], device=DEVICE) for row in (prompt.token_ids, prompt.span))
     for name in METHODS:
         method = steerer(local, tmp_path, name)
@@ -291,7 +300,7 @@ def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
             options |= {"num_beams": 2, "num_return_sequences": 2}
             beams = local.hf_model.generate(ids, max_new_tokens=3, **options)
         reply_ids = output[0, ids.shape[1] :].tolist()
-        expected = list(local.generate(TALKS[0], [method], Sampling(0.0, 1.0, 5)).token_ids)
+        expected = list(local.generate(CHATS[0], [method], Sampling(0.0, 1.0, 5)).token_ids)
         assert [token for token in reply_ids if token not in local.stop_ids] == expected, name
         assert beams.shape[0] == 2
     with (
@@ -302,6 +311,9 @@ def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
         local.hf_model(input_ids=ids)
     local.hf_model.model.layers[2]._forward_pre_hooks.clear()
     assert not any(module._forward_hooks for module in local.hf_model.modules())
+
+
+# Methods, files and layers that are refused
 
 
 def _broken(module, inputs):
@@ -329,7 +341,7 @@ def test_a_file_of_another_model_is_refused(tmp_path):
         with pytest.raises(ModelError, match=f"{name} .*3 layers.*4 of"):
             wider.check([steering_method])
         with pytest.raises(ModelError, match=f"holdfast fit {name}"):
-            wider.generate(TALKS[0], [steering_method])
+            wider.generate(CHATS[0], [steering_method])
 
 
 def test_nonexistent_heads_and_layers_are_refused(tmp_path):
@@ -352,6 +364,28 @@ def test_nonexistent_heads_and_layers_are_refused(tmp_path):
     assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == ("heads", 4, 2)
 
 
+def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tmp_path):
+    local = build("llama")
+    bare = chat("", "the old town")
+    seka, vector = steerer(local, tmp_path, "seka"), steerer(local, tmp_path, "vector", factor=6.0)
+    with pytest.raises(UsageError, match=r"^seka"):
+        local.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
+    prompt = stream_of(local, bare)
+    expected = eager_logits(local, prompt, vector)[-1].argmax()
+    assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(expected),)
+
+
+def test_a_layer_that_cannot_be_edited_is_refused_with_those_that_can(tmp_path):
+    local = build("llama")
+    layers = ", ".join(map(str, sorted(sites_of(local.hf_model).points[Site.KEYS])))
+    edits = _key_edits(local, tmp_path, layer=9)
+    with pytest.raises(Unsteerable, match=f"Layer 9 .*layers {layers}"):
+        edit_states(local.hf_model, edits).__enter__()
+
+
+# Custom methods and hooks
+
+
 def test_a_custom_method_edits_hidden_states():
     from dataclasses import dataclass
     from typing import ClassVar
@@ -368,20 +402,9 @@ def test_a_custom_method_edits_hidden_states():
 
     local = build("llama")
     assert kind_of(Louder()) is methods.MethodKind.RESIDUAL
-    prompt = stream_of(local, TALKS[0])
+    prompt = stream_of(local, CHATS[0])
     local.check([Louder()])
     assert apart_by(run(local, prompt, methods=[Louder()]), run(local, prompt)) > 1e-3
-
-
-def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tmp_path):
-    local = build("llama")
-    bare = chat("", "the old town")
-    seka, vector = steerer(local, tmp_path, "seka"), steerer(local, tmp_path, "vector", factor=6.0)
-    with pytest.raises(UsageError, match=r"^seka"):
-        local.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
-    prompt = stream_of(local, bare)
-    expected = eager_logits(local, prompt, vector)[-1].argmax()
-    assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(expected),)
 
 
 def _pass(local, *token_ids):
@@ -424,11 +447,3 @@ def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatc
     with pytest.raises(RuntimeError, match="no hook"), hooks:
         pass
     assert not any(module._forward_hooks for module in local.hf_model.modules())
-
-
-def test_a_layer_that_cannot_be_edited_is_refused_with_those_that_can(tmp_path):
-    local = build("llama")
-    layers = ", ".join(map(str, sorted(sites_of(local.hf_model).points[Site.KEYS])))
-    edits = _key_edits(local, tmp_path, layer=9)
-    with pytest.raises(Unsteerable, match=f"Layer 9 .*layers {layers}"):
-        edit_states(local.hf_model, edits).__enter__()

@@ -32,11 +32,11 @@ cases:
 starters: [hello]
 """
 ERROR = 0.05
-SOON = {"retry-after-ms": "1"}
+RETRY_SOON = {"retry-after-ms": "1"}
 FAULTS = {
-    "500": refusal(500, "overloaded", headers=SOON),
-    "503": refusal(503, "down for maintenance", headers=SOON),
-    "429": refusal(429, "slow down", headers=SOON),
+    "500": refusal(500, "overloaded", headers=RETRY_SOON),
+    "503": refusal(503, "down for maintenance", headers=RETRY_SOON),
+    "429": refusal(429, "slow down", headers=RETRY_SOON),
     "filter": completion("", "content_filter"),
     "filtered": refusal(400, "flagged by the content filter", "content_filter"),
     "empty": completion(""),
@@ -71,6 +71,9 @@ def is_probe(body):
     return body is not None and body["messages"][-1]["content"] == "Well?"
 
 
+# Outages during a check
+
+
 @pytest.mark.parametrize("smoke", [(), ("--smoke",)])
 @pytest.mark.parametrize("fault", only_fast(FAULTS, "500", "429", "filtered", "empty", "malformed"))
 def test_a_server_that_is_down_is_unavailable(suite, tmp_path, fault, smoke, capsys):
@@ -103,7 +106,7 @@ def test_a_server_that_withholds_every_good_reply_does_not_look_like_a_failure(
 def test_a_failure_that_no_outage_can_explain_is_still_one(suite, tmp_path):
     def answer(body, number):
         is_lost = is_probe(body) and number % 10 == 0
-        return refusal(500, "busy", headers=SOON) if is_lost else completion("lost")
+        return refusal(500, "busy", headers=RETRY_SOON) if is_lost else completion("lost")
 
     code, failures, _ = run(answer, suite, tmp_path, "--budget", "24", "--min-stability", "0.8")
     assert (code, failures) == (1, 1)
@@ -143,6 +146,9 @@ def test_a_wrong_key_is_no_outage(suite, tmp_path):
     assert run(lambda *_: refusal(401, "no such key"), suite, tmp_path)[0] == 4
 
 
+# Smoke tests
+
+
 def test_a_smoke_test_fails_only_what_is_clear(suite, tmp_path, capsys):
     code, failures, errors = run(lambda *_: completion("lost"), suite, tmp_path / "a", "--smoke")
     assert (code, failures) == (1, 1)
@@ -175,7 +181,23 @@ def test_a_smoke_test_has_few_conversations_and_a_time(monkeypatch):
     assert clock.has_time_for(4) and not clock.has_time_for(5)
 
 
-def talk(number, scores, gaps=()):
+def test_a_smoke_test_fails_a_prompt_at_the_bar_no_more_often_than_declared():
+    draws = np.random.default_rng(6)
+    at_bar = (draws.random((4000, 8, 6)) < 0.9).astype(float)
+    wrong = sequential.is_below(at_bar, 0.9, ERROR).any(axis=-1).mean()
+    assert wrong <= ERROR + 2.33 * (ERROR * (1 - ERROR) / 4000) ** 0.5
+    failures = {
+        mean: sequential.is_below((draws.random((1000, 8, 9)) < mean).astype(float), 0.9, ERROR)
+        for mean in (0.5, 0.8)
+    }
+    assert failures[0.5].any(axis=-1).mean() > 0.95
+    assert failures[0.8].any(axis=-1).mean() < 0.25, "as docs/checking.md says"
+
+
+# Verdicts on conversations with lost replies
+
+
+def conversation_with_gaps(number, scores, gaps=()):
     """A conversation with one score a round; those of rounds in `gaps` had no answer."""
     probes = [{"round": at, "score": score} for at, score in enumerate(scores, 1) if at not in gaps]
     unanswered = [
@@ -186,7 +208,7 @@ def talk(number, scores, gaps=()):
 
 
 def test_lost_replies_can_prevent_a_failure_but_never_make_a_pass():
-    records = [talk(n, [1.0, 0.0], gaps=(2,) if n % 2 else ()) for n in range(40)]
+    records = [conversation_with_gaps(n, [1.0, 0.0], gaps=(2,) if n % 2 else ()) for n in range(40)]
     scores = cell_scores(records, 2)
     assert scores.lost.sum() == 20 and np.nanmax(scores.values[:, 1]) == 0
     assert scores.at_best[:, 1].mean() == 0.5
@@ -196,28 +218,30 @@ def test_lost_replies_can_prevent_a_failure_but_never_make_a_pass():
     assert open_.verdict == UNDECIDED and open_.unavailable and open_.lost == 20
     assert open_.cells[1].high > 0.5
     assert exit_code_of([open_], Terms(0.5)) == 5
-    dead = [talk(n, [1.0, 1.0], gaps=(1, 2)) for n in range(40)]
+    dead = [conversation_with_gaps(n, [1.0, 1.0], gaps=(1, 2)) for n in range(40)]
     (none,) = check_prompts(dead, ["bot"], 2, Terms(0.5, budget=40))
     assert none.verdict == UNDECIDED != PASS
 
 
 def test_an_outage_is_no_fall_against_an_earlier_run():
-    before = [talk(n, [1.0]) for n in range(60)]
-    with_outage = [talk(n, [0.0], gaps=() if n % 3 == 0 else (1,)) for n in range(60)]
-    worse = [talk(n, [0.0]) for n in range(60)]
+    before = [conversation_with_gaps(n, [1.0]) for n in range(60)]
+    with_outage = [
+        conversation_with_gaps(n, [0.0], gaps=() if n % 3 == 0 else (1,)) for n in range(60)
+    ]
+    worse = [conversation_with_gaps(n, [0.0]) for n in range(60)]
     assert compare_runs(worse, before, 1, 60, ERROR).fell
-    mixed = [talk(n, [0.6]) for n in range(60)]
+    mixed = [conversation_with_gaps(n, [0.6]) for n in range(60)]
     assert not compare_runs(with_outage, mixed, 1, 60, ERROR).fell
 
 
-@pytest.mark.parametrize("earlier", [{}, {"other": [talk(0, [1.0])]}])
+@pytest.mark.parametrize("earlier", [{}, {"other": [conversation_with_gaps(0, [1.0])]}])
 @pytest.mark.parametrize(
     ("lost_rounds", "verdict"), [((), PASS), ((1,), UNDECIDED), ((1, 2), UNDECIDED)]
 )
 def test_without_a_bar_an_outage_is_no_pass_of_a_prompt_that_the_earlier_run_lacks(
     earlier, lost_rounds, verdict
 ):
-    records = [talk(n, [1.0, 1.0], gaps=lost_rounds) for n in range(40)]
+    records = [conversation_with_gaps(n, [1.0, 1.0], gaps=lost_rounds) for n in range(40)]
     terms = Terms(None, ERROR, 40)
     (prompt_check,) = check_prompts(records, ["A"], 2, terms, earlier)
     assert prompt_check.comparison is None and prompt_check.verdict == verdict
@@ -229,8 +253,10 @@ def test_without_a_bar_an_outage_is_no_pass_of_a_prompt_that_the_earlier_run_lac
 def test_without_a_bar_a_comparison_of_the_few_replies_that_an_outage_left_is_no_pass(
     lost_count, verdict
 ):
-    earlier = {"A": [talk(n, [1.0]) for n in range(40)]}
-    records = [talk(n, [1.0], gaps=(1,) if n < lost_count else ()) for n in range(40)]
+    earlier = {"A": [conversation_with_gaps(n, [1.0]) for n in range(40)]}
+    records = [
+        conversation_with_gaps(n, [1.0], gaps=(1,) if n < lost_count else ()) for n in range(40)
+    ]
     (prompt_check,) = check_prompts(records, ["A"], 1, Terms(None, ERROR, 40), earlier)
     assert prompt_check.comparison.complete and not prompt_check.comparison.fell
     assert (prompt_check.verdict, prompt_check.unavailable) == (verdict, verdict == UNDECIDED)
@@ -248,16 +274,3 @@ def test_lost_good_replies_fail_a_good_prompt_no_more_often_than_declared():
     assert guarded <= ERROR + 2.33 * (ERROR * (1 - ERROR) / 1000) ** 0.5
     decision = sequential.decide(observed[0], 0.8, ERROR, np.where(is_lost[0], 1.0, observed[0]))
     assert decision.verdict == UNDECIDED
-
-
-def test_a_smoke_test_fails_a_prompt_at_the_bar_no_more_often_than_declared():
-    draws = np.random.default_rng(6)
-    at_bar = (draws.random((4000, 8, 6)) < 0.9).astype(float)
-    wrong = sequential.is_below(at_bar, 0.9, ERROR).any(axis=-1).mean()
-    assert wrong <= ERROR + 2.33 * (ERROR * (1 - ERROR) / 4000) ** 0.5
-    failures = {
-        mean: sequential.is_below((draws.random((1000, 8, 9)) < mean).astype(float), 0.9, ERROR)
-        for mean in (0.5, 0.8)
-    }
-    assert failures[0.5].any(axis=-1).mean() > 0.95
-    assert failures[0.8].any(axis=-1).mean() < 0.25, "as docs/checking.md says"

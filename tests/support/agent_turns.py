@@ -20,6 +20,10 @@ def judge(spec: Any, turn: AssistantTurn) -> float | str | None:
     return None if judgement is None else judgement.value
 
 
+def call(tool: str, **arguments: Any) -> ToolCall:
+    return ToolCall(tool, arguments)
+
+
 def bash(command: str) -> ToolCall:
     return ToolCall("Bash", {"command": command})
 
@@ -30,6 +34,11 @@ def write(path: str, content: str = "x\n") -> ToolCall:
 
 def edit(path: str, old: str = "a", new: str = "b") -> ToolCall:
     return ToolCall("Edit", {"file_path": path, "old_string": old, "new_string": new})
+
+
+def did(*calls: ToolCall) -> AssistantTurn:
+    """A turn that consists of these calls."""
+    return AssistantTurn("", calls)
 
 
 def ran(*commands: str) -> AssistantTurn:

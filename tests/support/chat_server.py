@@ -5,9 +5,14 @@ import http.server
 import json
 import threading
 import time
+import traceback
+
+import pytest
 
 from holdfast import methods
+from holdfast.errors import ModelError
 
+CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 KEY = "sk-test-0123456789abcdef"
 NO_SUCH_ADDRESS = (404, {}, '{"detail": "Not Found"}')
 
@@ -163,3 +168,13 @@ def as_steered(body, number, masses=(0.25, 0.75)):
         tokens = [{"text": "Oui", "mass": mass, "uniform": 0.1} for mass in masses]
         answer["choices"][0]["holdfast"] = {"tokens": tokens}
     return status, headers, json.dumps(answer)
+
+
+def failure_of(model, methods=()):
+    """The message of the error; no part of the error may show the key."""
+    with pytest.raises(ModelError) as excinfo:
+        model.generate(CHAT, methods)
+    assert KEY not in "".join(traceback.format_exception(excinfo.value)) + repr(model)
+    message = str(excinfo.value)
+    assert message.endswith(".") and message.isprintable() and len(message) < 600
+    return message

@@ -3,6 +3,7 @@
 A session is a tree: `assistant("a1", "u1", "A.")` follows the line whose `uuid` is `u1`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from log_variations import text
@@ -38,6 +39,10 @@ def result(uuid: str, parent: str, call: str, content: Any = "ok", **fields: Any
 def system(uuid: str, parent: str | None, subtype: str, **fields: Any) -> dict:
     line = {"parentUuid": parent, "isSidechain": False, "sessionId": "s1", "type": "system"}
     return {**line, "subtype": subtype, "uuid": uuid, "content": "", **fields}
+
+
+def without(events: Sequence[dict], *names: str) -> list[dict]:
+    return [{n: v for n, v in event.items() if n not in names} for event in events]
 
 
 HI = user("u1", None, "Hi", timestamp="2026-05-01T10:00:00.000Z")

@@ -1,5 +1,7 @@
 """Variations of logs, as published versions of the tools write them, and what is read of each.
 
+HI and A are the first question and its answer in the format of a test file, MORE and B the second.
+
 A variation is a row: its name, its files, what was said in each dialog, and where it matters the
 calls, the system prompt, what was put before the model, and what is reported as not read.
 """

@@ -1,5 +1,8 @@
 """A small record, and the identity of a run that it belongs to."""
 
+import json
+from pathlib import Path
+
 from holdfast.records import Conversation
 
 METHODS = ["none", "split-softmax:exponent=0.5"]
@@ -28,3 +31,12 @@ def as_written(number: int, method: str = "none", text: str = "hello") -> dict:
         "tokens": {"forwarded": 10, "least": 9},
         "seconds": 0.1,
     }
+
+
+def write_without_checksums(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
+    """Writes a run as a version without checksums did."""
+    folder.mkdir(exist_ok=True)
+    manifest = {**ABOUT, "identity": IDENTITY, **manifest}
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    encoded = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in encoded))

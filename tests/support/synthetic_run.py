@@ -176,24 +176,10 @@ def draw_conversation(number: int, method: str, recipe: Recipe) -> dict:
         probes.append(shared | draw_probe(draw, "stability", agent, is_kept, recipe.nasty))
         if not empty_user:
             probes.append(shared | draw_probe(draw, "adoption", user, is_adopted, recipe.nasty))
-        if round_number == 1:
-            user_text = draw.choice(STARTERS)
-        else:
-            category = None if empty_user else user.category
-            user_text = draw_text(draw, category, draw.random() < 0.8, recipe.nasty)
-        user_turn = {"speaker": "user", "text": user_text, "stop_reason": "stop", "mass": None}
-        turns.append({"round": round_number, **user_turn})
+        turns.append(draw_user_turn(draw, round_number, None if empty_user else user, recipe.nasty))
         is_kept = draw.random() < chance_kept
-        turns.append(
-            {
-                "round": round_number,
-                "speaker": "agent",
-                "text": draw_text(draw, agent.category, is_kept, recipe.nasty),
-                "mass": mass,
-                "stop_reason": "length" if draw.random() < 0.02 else "stop",
-                "divergence": 0.5,  # as versions before 0.3 could measure it
-            }
-        )
+        reply = draw_text(draw, agent.category, is_kept, recipe.nasty)
+        turns.append(agent_turn(round_number, reply, mass, is_cut=draw.random() < 0.02))
     forwarded = 900 + 210 * recipe.rounds
     return {
         "method": method,
@@ -204,6 +190,29 @@ def draw_conversation(number: int, method: str, recipe: Recipe) -> dict:
         "probes": probes,
         "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded},
         "seconds": round(draw.uniform(0.8, 2.4), 3),
+    }
+
+
+def draw_user_turn(
+    draw: random.Random, round_number: int, user: Prompt | None, nasty: bool
+) -> dict:
+    """A starter in the first round, later a text that often follows the user's own prompt."""
+    if round_number == 1:
+        text = draw.choice(STARTERS)
+    else:
+        text = draw_text(draw, user.category if user else None, draw.random() < 0.8, nasty)
+    turn = {"speaker": "user", "text": text, "stop_reason": "stop", "mass": None}
+    return {"round": round_number, **turn}
+
+
+def agent_turn(round_number: int, text: str, mass: float, is_cut: bool) -> dict:
+    return {
+        "round": round_number,
+        "speaker": "agent",
+        "text": text,
+        "mass": mass,
+        "stop_reason": "length" if is_cut else "stop",
+        "divergence": 0.5,  # as versions before 0.3 could measure it
     }
 
 

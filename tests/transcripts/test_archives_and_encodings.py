@@ -249,6 +249,3 @@ def test_a_zip_that_is_torn_or_has_no_log_is_named(tmp_path):
     (tmp_path / "c.jsonl").write_text(json.dumps([HI, A]))
     torn, empty = read_logs(tmp_path).problems
     assert "cannot be unpacked" in torn and "holds no file" in empty
-
-
-# Inspect

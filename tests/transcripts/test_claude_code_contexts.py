@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-from claude_code_lines import HI, assistant, bash_call, result, system, user
+from claude_code_lines import HI, assistant, bash_call, result, system, user, without
 from log_variations import context_before_last_reply, file_text, lines
 
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs, score_logs
-
-
-def without(events: Sequence[dict], *names: str) -> list[dict]:
-    return [{n: v for n, v in event.items() if n not in names} for event in events]
 
 
 def cleared(uuid: str, parent: str, *tools: str, attachments: Sequence[str] = ()) -> dict:

@@ -1,11 +1,23 @@
-"""Sessions of Claude Code and the output of `claude -p`, in variations."""
+"""Sessions of Claude Code: branches, copies, and what users and programs said, in variations."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from claude_code_lines import HI, MORE, A, B, assistant, bash_call, line, result, system, user
-from log_variations import IMAGE, ONE_TURN, TWO_TURNS, Variation, lines, text, variations
+from claude_code_lines import (
+    HI,
+    MORE,
+    A,
+    B,
+    assistant,
+    bash_call,
+    line,
+    result,
+    system,
+    user,
+    without,
+)
+from log_variations import ONE_TURN, TWO_TURNS, Variation, lines, text, variations
 
 
 def session(*values: Any) -> dict:
@@ -26,19 +38,7 @@ def refreshed(events: Sequence[dict], session: str = "s2") -> list[dict]:
 
 
 SESSION = [HI, A, MORE, B]
-REFUSAL = {  # as Claude Code 2 writes it
-    "type": "tool_result",
-    "tool_use_id": "t1",
-    "is_error": True,
-    "content": "The user doesn't want to proceed with this tool use. The tool use was rejected (eg."
-    " if it was a file edit, the new_string was NOT written to the file). To tell you"
-    " how to proceed, the user said:\nMore?",
-}
 WORKED = [HI, assistant("a0", "u1", bash_call("t1"), mid="m0"), result("r1", "a0", "t1")]
-
-
-def without(events: Sequence[dict], *names: str) -> list[dict]:
-    return [{n: v for n, v in event.items() if n not in names} for event in events]
 
 
 def unnamed(events: Sequence[dict]) -> list[dict]:
@@ -49,7 +49,7 @@ def unnamed(events: Sequence[dict]) -> list[dict]:
     ]
 
 
-test_sessions_of_claude_code = variations(
+test_branches_and_compactions_of_claude_code = variations(
     Variation(
         "thinking and text are lines of one reply",
         session(
@@ -61,20 +61,7 @@ test_sessions_of_claude_code = variations(
         ),
         ONE_TURN,
     ),
-    Variation(
-        "a session of Qwen Code's",
-        session(
-            {**HI, "message": {"role": "user", "parts": [{"text": "Hi"}]}},
-            {**A, "message": {"role": "model", "parts": [{"text": "A."}]}},
-        ),
-        refused="no known format",
-    ),
     Variation("a line before the one that it follows", session(HI, B, MORE, A), TWO_TURNS),
-    Variation(
-        "an interruption and what the user says then",
-        session(HI, A, user("u2", "a1", [text("[Request interrupted by user]"), text("More?")]), B),
-        TWO_TURNS,
-    ),
     Variation(
         "a file in which no line names a parent",
         session(*({**event, "parentUuid": None} for event in SESSION)),
@@ -98,88 +85,162 @@ test_sessions_of_claude_code = variations(
         problem="1 message of abandoned branches",
     ),
     Variation(
-        "lines of a type that is not known",
-        session(HI, line("tool", "t1", "u1", "x"), {**A, "parentUuid": "t1"}),
+        "redacted thinking",
+        session(HI, assistant("a1", "u1", {"type": "redacted_thinking", "data": "x"}, "A.")),
         ONE_TURN,
-        problem="line 2",
+    ),
+    Variation(
+        "progress in the chain of parents",
+        session(
+            HI,
+            assistant("a0", "u1", bash_call("t1"), mid="m0"),
+            {
+                "type": "progress",
+                "uuid": "p1",
+                "parentUuid": "a0",
+                "sessionId": "s1",
+                "data": {
+                    "type": "agent_progress",
+                    "message": {"type": "user", "message": {"role": "user", "content": "price?"}},
+                },
+            },
+            result("r1", "p1", "t1"),
+            {**A, "parentUuid": "r1"},
+        ),
+        ONE_TURN,
+        calls=["ls"],
+    ),
+    Variation(
+        "a retry after an error",
+        session(
+            HI,
+            assistant("e1", "u1", "API Error: 500", isApiErrorMessage=True),
+            user("u1b", None, "Hi"),
+            {**A, "parentUuid": "u1b"},
+        ),
+        ONE_TURN,
+        problem="2 messages of abandoned branches",
+    ),
+    Variation(
+        "nothing was requested",
+        session(
+            HI,
+            A,
+            {
+                **assistant("n1", "a1", "No response requested."),
+                "message": {
+                    "model": "<synthetic>",
+                    "role": "assistant",
+                    "content": [text("No response requested.")],
+                },
+            },
+            {**MORE, "parentUuid": "n1"},
+            B,
+        ),
+        TWO_TURNS,
+    ),
+    Variation(
+        "a context that was compacted, with its head written elsewhere",
+        session(
+            *SESSION,
+            system(
+                "b1",
+                None,
+                "compact_boundary",
+                logicalParentUuid="gone",
+                compactMetadata={"trigger": "auto", "preTokens": 9},
+            ),
+            user("c1", "b1", "Summary of the price.", isCompactSummary=True),
+            user("u3", "c1", "Bye."),
+            assistant("a3", "u3", "Bye!"),
+        ),
+        [[*TWO_TURNS[0], ("Bye.", "Bye!")]],
+    ),
+    Variation(
+        "a session that begins with the summary of another",
+        session(
+            user(
+                "c1",
+                None,
+                "This session is being continued from a previous"
+                " conversation that ran out of context. The price.",
+            ),
+            {**HI, "parentUuid": "c1"},
+            A,
+        ),
+        ONE_TURN,
+    ),
+    Variation(
+        "lines with more usage are written again",
+        session(HI, A, {**A, "message": {**A["message"], "usage": {"output_tokens": 9}}}, MORE, B),
+        TWO_TURNS,
+    ),
+    Variation(
+        "two rewinds to one place",
+        session(
+            *SESSION,
+            user("u3", "a1", "Or?"),
+            assistant("a3", "u3", "C."),
+            user("u4", "a1", "Else?"),
+            assistant("a4", "u4", "D."),
+        ),
+        [[("Hi", "A."), ("Else?", "D.")]],
+        problem="4 messages of abandoned branches",
+    ),
+    Variation(
+        "a rewind to a branch that was left",
+        session(
+            *SESSION,
+            user("u3", "a1", "Or?"),
+            assistant("a3", "u3", "C."),
+            user("u4", "a2", "Else?"),
+            assistant("a4", "u4", "D."),
+        ),
+        [[*TWO_TURNS[0], ("Else?", "D.")]],
+        problem="2 messages of abandoned branches",
+    ),
+    Variation(
+        "a rewind before everything",
+        session(*SESSION, user("u3", None, "Or?"), assistant("a3", "u3", "C.")),
+        [[("Or?", "C.")]],
+        problem="4 messages of abandoned branches",
+    ),
+    Variation(
+        "a rewind in the middle of a turn",
+        session(
+            *WORKED,
+            assistant("a1", "r1", "A.", mid="m1"),
+            user("u2", "r1", "Stop."),
+            assistant("a2", "u2", "B.", mid="m2"),
+        ),
+        [[("Hi", ""), ("Stop.", "B.")]],
+        problem="1 message of abandoned branches",
+    ),
+    Variation(
+        "a context that was cleared",
+        session(
+            HI,
+            A,
+            user("c1", None, "<command-name>/clear</command-name>"),
+            user("c2", "c1", "<local-command-stdout></local-command-stdout>"),
+            {**MORE, "parentUuid": "c2"},
+            B,
+        ),
+        [ONE_TURN[0], [("More?", "B.")]],
+    ),
+)
+
+test_words_of_users_and_programs_in_claude_code = variations(
+    Variation(
+        "an interruption and what the user says then",
+        session(HI, A, user("u2", "a1", [text("[Request interrupted by user]"), text("More?")]), B),
+        TWO_TURNS,
     ),
     Variation(
         "a system prompt",
         session(line("system", "y1", None, "Be brief."), {**HI, "parentUuid": "y1"}, A),
         ONE_TURN,
         system="Be brief.",
-    ),
-    Variation("a document that lists the lines", {"s.json": {"loglines": SESSION}}, TWO_TURNS),
-    Variation(
-        "redacted thinking",
-        session(HI, assistant("a1", "u1", {"type": "redacted_thinking", "data": "x"}, "A.")),
-        ONE_TURN,
-    ),
-    Variation(
-        "a result as text",
-        session(*WORKED, {**A, "parentUuid": "r1"}),
-        ONE_TURN,
-        calls=["ls"],
-        results=["ok"],
-    ),
-    Variation(
-        "a result as blocks",
-        session(
-            *WORKED[:2],
-            result("r1", "a0", "t1", [text("x"), text("y"), IMAGE]),
-            {**A, "parentUuid": "r1"},
-        ),
-        ONE_TURN,
-        results=["x\ny"],
-        problem="1 of the type 'image'",
-    ),
-    Variation(
-        "a result that is null",
-        session(*WORKED[:2], result("r1", "a0", "t1", None), {**A, "parentUuid": "r1"}),
-        ONE_TURN,
-        results=[""],
-    ),
-    Variation(
-        "a result without content",
-        session(
-            *WORKED[:2],
-            user("r1", "a0", [{"type": "tool_result", "tool_use_id": "t1"}]),
-            {**A, "parentUuid": "r1"},
-        ),
-        ONE_TURN,
-        results=[""],
-    ),
-    Variation(
-        "a result that names a tool",
-        session(
-            *WORKED[:2],
-            result("r1", "a0", "t1", [{"type": "tool_reference", "tool_name": "Read"}]),
-            {**A, "parentUuid": "r1"},
-        ),
-        ONE_TURN,
-    ),
-    Variation(
-        "an image and a text",
-        session(user("u1", None, [IMAGE, text("Hi")]), A),
-        ONE_TURN,
-        problem="1 of the type 'image'",
-    ),
-    Variation(
-        "an image alone",
-        session(user("u1", None, [IMAGE]), A),
-        [[("", "A.")]],
-        problem="1 of the type 'image'",
-    ),
-    Variation(
-        "the source of an image is a meta message",
-        session(
-            user("u1", None, [text("Hi"), IMAGE]),
-            user("m1", "u1", "[Image: source: /tmp/a.png]", isMeta=True),
-            {**A, "parentUuid": "m1"},
-        ),
-        ONE_TURN,
-        seen=["[Image: source: /tmp/a.png]"],
-        problem="1 of the type 'image'",
     ),
     Variation(
         "lines beside the messages",
@@ -224,26 +285,112 @@ test_sessions_of_claude_code = variations(
         TWO_TURNS,
     ),
     Variation(
-        "progress in the chain of parents",
+        "an interruption in blocks",
         session(
             HI,
-            assistant("a0", "u1", bash_call("t1"), mid="m0"),
-            {
-                "type": "progress",
-                "uuid": "p1",
-                "parentUuid": "a0",
-                "sessionId": "s1",
-                "data": {
-                    "type": "agent_progress",
-                    "message": {"type": "user", "message": {"role": "user", "content": "price?"}},
-                },
-            },
-            result("r1", "p1", "t1"),
-            {**A, "parentUuid": "r1"},
+            A,
+            user("i1", "a1", [text("[Request interrupted by user]")]),
+            {**MORE, "parentUuid": "i1"},
+            B,
+        ),
+        TWO_TURNS,
+    ),
+    Variation(
+        "feedback of a hook",
+        session(
+            HI,
+            A,
+            user("h1", "a1", "Stop hook feedback:\nthe price?", isMeta=True),
+            {**B, "parentUuid": "h1"},
+        ),
+        [[("Hi", "A.\n\nB.")]],
+        seen=["Stop hook feedback:\nthe price?"],
+    ),
+    Variation(
+        "the text of a skill",
+        session(
+            *WORKED,
+            user(
+                "k1",
+                "r1",
+                [text("Base directory for this skill: /x\nPrice")],
+                isMeta=True,
+                sourceToolUseID="t1",
+            ),
+            {**A, "parentUuid": "k1"},
         ),
         ONE_TURN,
-        calls=["ls"],
+        seen=["Base directory for this skill: /x\nPrice"],
     ),
+    Variation(
+        "a queued message of a task",
+        session(
+            HI,
+            A,
+            {
+                "type": "attachment",
+                "uuid": "q1",
+                "parentUuid": "a1",
+                "sessionId": "s1",
+                "attachment": {
+                    "type": "queued_command",
+                    "commandMode": "task-notification",
+                    "prompt": "The price is done.",
+                },
+            },
+            {**B, "parentUuid": "q1"},
+        ),
+        [[("Hi", "A.\n\nB.")]],
+        seen=["The price is done."],
+    ),
+    Variation(
+        "a message that a person is the origin of",
+        session({**HI, "origin": {"kind": "human"}}, A),
+        ONE_TURN,
+    ),
+    Variation(
+        "a message of a channel",
+        session(HI, A, {**MORE, "origin": {"kind": "coordinator"}}, B),
+        [[("Hi", "A.\n\nB.")]],
+    ),
+    Variation(
+        "a sentence that names an element of Claude Code's",
+        session(
+            user(
+                "u1",
+                None,
+                "Hi, never use <ide_selection> here. Run the tests."
+                "<system-reminder>Be brief.</system-reminder>",
+            ),
+            A,
+        ),
+        [[("Hi, never use <ide_selection> here. Run the tests.", "A.")]],
+    ),
+    Variation(
+        "an element that was cut off",
+        session(user("u0", None, "<ide_selection>price"), {**HI, "parentUuid": "u0"}, A),
+        ONE_TURN,
+        seen=["<ide_selection>price"],
+    ),
+)
+
+
+test_files_and_copies_of_claude_code = variations(
+    Variation(
+        "a session of Qwen Code's",
+        session(
+            {**HI, "message": {"role": "user", "parts": [{"text": "Hi"}]}},
+            {**A, "message": {"role": "model", "parts": [{"text": "A."}]}},
+        ),
+        refused="no known format",
+    ),
+    Variation(
+        "lines of a type that is not known",
+        session(HI, line("tool", "t1", "u1", "x"), {**A, "parentUuid": "t1"}),
+        ONE_TURN,
+        problem="line 2",
+    ),
+    Variation("a document that lists the lines", {"s.json": {"loglines": SESSION}}, TWO_TURNS),
     Variation(
         "a subagent in its own file",
         {
@@ -284,115 +431,6 @@ test_sessions_of_claude_code = variations(
         [*TWO_TURNS, [("X?", "X.")], [("Y?", "Y.")]],
     ),
     Variation(
-        "a retry after an error",
-        session(
-            HI,
-            assistant("e1", "u1", "API Error: 500", isApiErrorMessage=True),
-            user("u1b", None, "Hi"),
-            {**A, "parentUuid": "u1b"},
-        ),
-        ONE_TURN,
-        problem="2 messages of abandoned branches",
-    ),
-    Variation(
-        "nothing was requested",
-        session(
-            HI,
-            A,
-            {
-                **assistant("n1", "a1", "No response requested."),
-                "message": {
-                    "model": "<synthetic>",
-                    "role": "assistant",
-                    "content": [text("No response requested.")],
-                },
-            },
-            {**MORE, "parentUuid": "n1"},
-            B,
-        ),
-        TWO_TURNS,
-    ),
-    Variation(
-        "an interruption in blocks",
-        session(
-            HI,
-            A,
-            user("i1", "a1", [text("[Request interrupted by user]")]),
-            {**MORE, "parentUuid": "i1"},
-            B,
-        ),
-        TWO_TURNS,
-    ),
-    Variation(
-        "an interruption during a tool",
-        session(
-            *WORKED[:2],
-            result("r1", "a0", "t1", "The user doesn't want to proceed."),
-            user("i1", "r1", [text("[Request interrupted by user for tool use]")]),
-            {**MORE, "parentUuid": "i1"},
-            B,
-        ),
-        [[("Hi", ""), ("More?", "B.")]],
-    ),
-    Variation(
-        "feedback of a hook",
-        session(
-            HI,
-            A,
-            user("h1", "a1", "Stop hook feedback:\nthe price?", isMeta=True),
-            {**B, "parentUuid": "h1"},
-        ),
-        [[("Hi", "A.\n\nB.")]],
-        seen=["Stop hook feedback:\nthe price?"],
-    ),
-    Variation(
-        "the text of a skill",
-        session(
-            *WORKED,
-            user(
-                "k1",
-                "r1",
-                [text("Base directory for this skill: /x\nPrice")],
-                isMeta=True,
-                sourceToolUseID="t1",
-            ),
-            {**A, "parentUuid": "k1"},
-        ),
-        ONE_TURN,
-        seen=["Base directory for this skill: /x\nPrice"],
-    ),
-    Variation(
-        "a context that was compacted, with its head written elsewhere",
-        session(
-            *SESSION,
-            system(
-                "b1",
-                None,
-                "compact_boundary",
-                logicalParentUuid="gone",
-                compactMetadata={"trigger": "auto", "preTokens": 9},
-            ),
-            user("c1", "b1", "Summary of the price.", isCompactSummary=True),
-            user("u3", "c1", "Bye."),
-            assistant("a3", "u3", "Bye!"),
-        ),
-        [[*TWO_TURNS[0], ("Bye.", "Bye!")]],
-    ),
-    Variation(
-        "a session that begins with the summary of another",
-        session(
-            user(
-                "c1",
-                None,
-                "This session is being continued from a previous"
-                " conversation that ran out of context. The price.",
-            ),
-            {**HI, "parentUuid": "c1"},
-            A,
-        ),
-        ONE_TURN,
-    ),
-    Variation(
         "a message without content",
         session(user("u0", None, None), {**HI, "parentUuid": "u0"}, A),
         ONE_TURN,
@@ -401,42 +439,6 @@ test_sessions_of_claude_code = variations(
         "times that are numbers",
         session(*({**event, "timestamp": 1789380000000 + n} for n, event in enumerate(SESSION))),
         TWO_TURNS,
-    ),
-    Variation(
-        "lines with more usage are written again",
-        session(HI, A, {**A, "message": {**A["message"], "usage": {"output_tokens": 9}}}, MORE, B),
-        TWO_TURNS,
-    ),
-    Variation(
-        "a queued message of a task",
-        session(
-            HI,
-            A,
-            {
-                "type": "attachment",
-                "uuid": "q1",
-                "parentUuid": "a1",
-                "sessionId": "s1",
-                "attachment": {
-                    "type": "queued_command",
-                    "commandMode": "task-notification",
-                    "prompt": "The price is done.",
-                },
-            },
-            {**B, "parentUuid": "q1"},
-        ),
-        [[("Hi", "A.\n\nB.")]],
-        seen=["The price is done."],
-    ),
-    Variation(
-        "a message that a person is the origin of",
-        session({**HI, "origin": {"kind": "human"}}, A),
-        ONE_TURN,
-    ),
-    Variation(
-        "a message of a channel",
-        session(HI, A, {**MORE, "origin": {"kind": "coordinator"}}, B),
-        [[("Hi", "A.\n\nB.")]],
     ),
     Variation(
         "a mark of the order of bytes, and line breaks of Windows",
@@ -451,67 +453,6 @@ test_sessions_of_claude_code = variations(
     ),
     Variation(
         "no line break at the end", {"s.jsonl": "\n".join(map(json.dumps, SESSION))}, TWO_TURNS
-    ),
-    Variation(
-        "two rewinds to one place",
-        session(
-            *SESSION,
-            user("u3", "a1", "Or?"),
-            assistant("a3", "u3", "C."),
-            user("u4", "a1", "Else?"),
-            assistant("a4", "u4", "D."),
-        ),
-        [[("Hi", "A."), ("Else?", "D.")]],
-        problem="4 messages of abandoned branches",
-    ),
-    Variation(
-        "a rewind to a branch that was left",
-        session(
-            *SESSION,
-            user("u3", "a1", "Or?"),
-            assistant("a3", "u3", "C."),
-            user("u4", "a2", "Else?"),
-            assistant("a4", "u4", "D."),
-        ),
-        [[*TWO_TURNS[0], ("Else?", "D.")]],
-        problem="2 messages of abandoned branches",
-    ),
-    Variation(
-        "a rewind before everything",
-        session(*SESSION, user("u3", None, "Or?"), assistant("a3", "u3", "C.")),
-        [[("Or?", "C.")]],
-        problem="4 messages of abandoned branches",
-    ),
-    Variation(
-        "a rewind in the middle of a turn",
-        session(
-            *WORKED,
-            assistant("a1", "r1", "A.", mid="m1"),
-            user("u2", "r1", "Stop."),
-            assistant("a2", "u2", "B.", mid="m2"),
-        ),
-        [[("Hi", ""), ("Stop.", "B.")]],
-        problem="1 message of abandoned branches",
-    ),
-    Variation(
-        "calls at once, whose results are one message",
-        session(
-            HI,
-            assistant("a0", "u1", bash_call("t1", "ls a"), bash_call("t2", "ls b")),
-            user(
-                "r1",
-                "a0",
-                [
-                    {"type": "tool_result", "tool_use_id": "t1", "content": "x"},
-                    {"type": "tool_result", "tool_use_id": "t2", "content": "y"},
-                ],
-                toolUseResult="x",
-            ),
-            {**A, "parentUuid": "r1"},
-        ),
-        ONE_TURN,
-        calls=["ls a", "ls b"],
-        results=["x", "y"],
     ),
     Variation(
         "a session in one list",
@@ -601,97 +542,6 @@ test_sessions_of_claude_code = variations(
         [ONE_TURN[0], [("Hi", "B.")]],
     ),
     Variation(
-        "a context that was cleared",
-        session(
-            HI,
-            A,
-            user("c1", None, "<command-name>/clear</command-name>"),
-            user("c2", "c1", "<local-command-stdout></local-command-stdout>"),
-            {**MORE, "parentUuid": "c2"},
-            B,
-        ),
-        [ONE_TURN[0], [("More?", "B.")]],
-    ),
-    Variation(
-        "a call that the user refused in words",
-        session(
-            *WORKED[:2],
-            user("r1", "a0", [REFUSAL], toolUseResult="Error: ..."),
-            {**B, "parentUuid": "r1"},
-        ),
-        [[("Hi", ""), ("More?", "B.")]],
-    ),
-    Variation(
-        "a refusal of a call without an id",
-        session(
-            *WORKED[:2],
-            user("r1", "a0", [without([REFUSAL], "tool_use_id")[0]]),
-            {**B, "parentUuid": "r1"},
-        ),
-        [[("Hi", ""), ("More?", "B.")]],
-    ),
-    Variation(
-        "an output with the words of a refusal",
-        session(
-            *WORKED[:2],
-            user("r1", "a0", [{**REFUSAL, "is_error": False}]),
-            {**B, "parentUuid": "r1"},
-        ),
-        [[("Hi", "B.")]],
-    ),
-    Variation(
-        "a failed command that says what the user wants",
-        session(
-            *WORKED[:2],
-            user(
-                "r1",
-                "a0",
-                [
-                    {
-                        **REFUSAL,
-                        "content": "The user doesn't want to be bothered, notes say."
-                        " Then the user said:\nMore?",
-                    }
-                ],
-            ),
-            {**B, "parentUuid": "r1"},
-        ),
-        [[("Hi", "B.")]],
-    ),
-    Variation(
-        "a sentence that names an element of Claude Code's",
-        session(
-            user(
-                "u1",
-                None,
-                "Hi, never use <ide_selection> here. Run the tests."
-                "<system-reminder>Be brief.</system-reminder>",
-            ),
-            A,
-        ),
-        [[("Hi, never use <ide_selection> here. Run the tests.", "A.")]],
-    ),
-    Variation(
-        "an element that was cut off",
-        session(user("u0", None, "<ide_selection>price"), {**HI, "parentUuid": "u0"}, A),
-        ONE_TURN,
-        seen=["<ide_selection>price"],
-    ),
-    Variation(
-        "a result beside words",
-        session(
-            *WORKED[:2],
-            user(
-                "r1",
-                "a0",
-                [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}, text("More?")],
-                toolUseResult="ok",
-            ),
-            {**B, "parentUuid": "r1"},
-        ),
-        [[("Hi", ""), ("More?", "B.")]],
-    ),
-    Variation(
         "sessions that only look alike",
         {
             "a.jsonl": lines(*without(unnamed([HI, A]), "timestamp")),
@@ -704,144 +554,5 @@ test_sessions_of_claude_code = variations(
         {"s.jsonl": lines(HI, A, {**MORE, "message": None})},
         ONE_TURN,
         problem="is not an object",
-    ),
-)
-
-STREAM = {"session_id": "s1", "parent_tool_use_id": None}
-
-
-def streamed(kind: str, content: Any, **fields: Any) -> dict:
-    message = {"role": kind, "content": content, **fields.pop("message", {})}
-    return {"type": kind, "message": message, **STREAM, **fields}
-
-
-test_streams_of_claude_code = variations(
-    Variation(
-        "a stream with all kinds of lines",
-        {
-            "o.jsonl": lines(
-                {
-                    "type": "system",
-                    "subtype": "init",
-                    "session_id": "s1",
-                    "tools": ["Bash"],
-                    "uuid": "i1",
-                    "model": "claude-x",
-                    "cwd": "/x",
-                },
-                {"type": "system", "subtype": "hook_started", "session_id": "s1", "uuid": "h1"},
-                streamed("user", "Hi", uuid="u1", isReplay=True),
-                {
-                    "type": "stream_event",
-                    "event": {"type": "message_start"},
-                    **STREAM,
-                    "uuid": "e1",
-                },
-                streamed("assistant", [{"type": "thinking", "thinking": "hm."}], uuid="a0"),
-                streamed("assistant", [text("A.")], uuid="a1"),
-                {"type": "rate_limit_event", "session_id": "s1", "uuid": "l1"},
-                {"type": "tool_progress", "tool_name": "Bash", **STREAM, "uuid": "l2"},
-                {"type": "result", "subtype": "success", "result": "A.", "session_id": "s1"},
-            )
-        },
-        ONE_TURN,
-        format="claude-code",
-    ),
-    Variation(
-        "a stream without the user's message",
-        {
-            "o.jsonl": lines(
-                streamed("assistant", [bash_call("t1")], uuid="a0"),
-                streamed(
-                    "user",
-                    [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}],
-                    uuid="r1",
-                ),
-                streamed("assistant", [text("A.")], uuid="a1"),
-            )
-        },
-        [[("", "A.")]],
-        calls=["ls"],
-    ),
-    Variation(
-        "a stream with a subagent",
-        {
-            "o.jsonl": lines(
-                streamed("user", "Hi"),
-                streamed("assistant", [bash_call("t1")]),
-                streamed("user", [text("Count.")], parent_tool_use_id="t1"),
-                streamed("assistant", [text("One.")], parent_tool_use_id="t1"),
-                streamed(
-                    "user",
-                    [{"type": "tool_result", "tool_use_id": "t1", "content": [text("One.")]}],
-                ),
-                streamed("assistant", [text("A.")]),
-            )
-        },
-        [ONE_TURN[0], [("Count.", "One.")]],
-    ),
-    Variation(
-        "an array of a stream",
-        {
-            "o.json": [
-                {"type": "system", "subtype": "init", "session_id": "s1"},
-                streamed("user", "Hi"),
-                streamed("assistant", [text("A.")]),
-                {"type": "result", "subtype": "success", "session_id": "s1"},
-            ]
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "a stream and the session that it is of",
-        {
-            "o.jsonl": lines(streamed("assistant", [text("A.")], message={"id": "msg_1"})),
-            "s.jsonl": lines(*SESSION),
-        },
-        TWO_TURNS,
-        problem="its only turn is in",
-    ),
-    Variation(
-        "a boundary without an id",
-        {
-            "o.jsonl": lines(
-                streamed("user", "x" * 4000),
-                streamed("assistant", [text("A.")]),
-                {"type": "system", "subtype": "compact_boundary", "session_id": "s1"},
-                streamed("user", "Hi"),
-                streamed("assistant", [text("A.")]),
-            )
-        },
-        [[("x" * 4000, "A."), ("Hi", "A.")]],
-        tokens=[1000, 0],
-    ),
-    Variation(
-        "a stream that is written twice",
-        {
-            "o.jsonl": lines(
-                *2
-                * [
-                    streamed("assistant", [bash_call("t1")], message={"id": "m0"}),
-                    streamed(
-                        "user", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
-                    ),
-                    streamed("assistant", [text("A.")], message={"id": "m1"}),
-                ]
-            )
-        },
-        [[("", "A.")]],
-        calls=["ls"],
-        results=["ok"],
-    ),
-    Variation(
-        "an error of the interface in a stream",
-        {
-            "o.jsonl": lines(
-                streamed("user", "Hi"),
-                streamed("assistant", [text("A.")]),
-                streamed("assistant", [text("API Error")], message={"model": "<synthetic>"}),
-            )
-        },
-        ONE_TURN,
     ),
 )

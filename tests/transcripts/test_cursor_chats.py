@@ -216,7 +216,7 @@ STREAM_START = {
     **SESSION_ID,
 }
 
-test_chats_of_cursor = variations(
+test_databases_of_cursor = variations(
     Variation(
         "a database",
         {
@@ -331,6 +331,74 @@ test_chats_of_cursor = variations(
         ONE_TURN,
     ),
     Variation(
+        "a context that is encrypted",
+        {"state.vscdb": composer("b1", "b2", **BUBBLES, state="~!!")},
+        ONE_TURN,
+        problem="(conversationState) is in no known form",
+    ),
+    Variation(
+        "a state that ends early",
+        {"state.vscdb": composer("b1", "b2", **BUBBLES, state="~CiA=")},
+        ONE_TURN,
+        problem="conversationState",
+    ),
+    Variation(
+        "an empty state", {"state.vscdb": composer("b1", "b2", **BUBBLES, state="~")}, ONE_TURN
+    ),
+    Variation(
+        "a number in place of a message that is shown",
+        {"state.vscdb": composer("b1", "b2", **BUBBLES, bubbleId__k__b3=5)},
+        ONE_TURN,
+        problem="bubbleId:k:b3 is not JSON",
+    ),
+    Variation(
+        "a number in place of a dialog",
+        {
+            "state.vscdb": database(
+                composerData__j=5,
+                composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")},
+                **BUBBLES,
+            )
+        },
+        ONE_TURN,
+        problem="composer j is not JSON",
+    ),
+    Variation(
+        "a composer beside another context",
+        {
+            "x.json": {
+                "composerData": {"conversation": [HI_BUBBLE, A_BUBBLE]},
+                "context": {"selections": []},
+            }
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "a composer beside a context of other types",
+        {
+            "x.json": {
+                "composerData": {"conversation": [HI_BUBBLE, A_BUBBLE]},
+                "context": {"messages": 5, "missing": 0, "unread": 0, "turns": 0},
+            }
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "a dialog of another type",
+        {
+            "state.vscdb": database(
+                composerData__j="text",
+                composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")},
+                **BUBBLES,
+            )
+        },
+        ONE_TURN,
+        problem="is in no known format",
+    ),
+)
+
+test_contexts_of_cursors_agent = variations(
+    Variation(
         "a context with all messages",
         {"state.vscdb": composer("b1", "b2", **BUBBLES, **agent_rows(CONTEXT))},
         ONE_TURN,
@@ -373,21 +441,6 @@ test_chats_of_cursor = variations(
         problem="1 message that the database",
     ),
     Variation(
-        "a context that is encrypted",
-        {"state.vscdb": composer("b1", "b2", **BUBBLES, state="~!!")},
-        ONE_TURN,
-        problem="(conversationState) is in no known form",
-    ),
-    Variation(
-        "a state that ends early",
-        {"state.vscdb": composer("b1", "b2", **BUBBLES, state="~CiA=")},
-        ONE_TURN,
-        problem="conversationState",
-    ),
-    Variation(
-        "an empty state", {"state.vscdb": composer("b1", "b2", **BUBBLES, state="~")}, ONE_TURN
-    ),
-    Variation(
         "a context that no dialog refers to",
         {
             "state.vscdb": composer(
@@ -419,130 +472,6 @@ test_chats_of_cursor = variations(
         "a database of an agent with half a character for a hash",
         {"store.db": agent_database(CONTEXT, latestRootBlobId="\ud800")},
         refused="is empty or missing",
-    ),
-    Variation(
-        "a transcript of the agent",
-        {
-            "t.jsonl": lines(
-                transcript_line("user", "<user_query>\nHi\n</user_query>"),
-                transcript_line("assistant", "A."),
-            )
-        },
-        ONE_TURN,
-        format="cursor",
-    ),
-    Variation(
-        "a transcript with surroundings",
-        {
-            "t.jsonl": lines(
-                transcript_line(
-                    "user", "<timestamp>t</timestamp>\n<user_query>\nHi\n</user_query>"
-                ),
-                transcript_line(
-                    "assistant", {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
-                ),
-                transcript_line("assistant", "A."),
-            )
-        },
-        ONE_TURN,
-        calls=["ls"],
-    ),
-    Variation(
-        "the agent's stream",
-        {
-            "o.jsonl": lines(
-                STREAM_START, streamed("user", "Hi"), streamed("assistant", "A."), STREAM_END
-            )
-        },
-        ONE_TURN,
-        format="cursor",
-    ),
-    Variation(
-        "the agent's stream with a call",
-        {
-            "o.jsonl": lines(
-                STREAM_START,
-                streamed("user", "Hi"),
-                streamed_call("started"),
-                streamed_call("completed", result={"success": {"stdout": "x"}}),
-                streamed("assistant", "A."),
-                STREAM_END,
-            )
-        },
-        ONE_TURN,
-        calls=["ls"],
-        results=['{"success": {"stdout": "x"}}'],
-    ),
-    Variation(
-        "the agent's stream with a call that did not end",
-        {"o.jsonl": lines(STREAM_START, streamed("user", "Hi"), streamed_call("started"))},
-        [[("Hi", "")]],
-        calls=["ls"],
-    ),
-    Variation(
-        "the agent's stream in parts",
-        {
-            "o.jsonl": lines(
-                STREAM_START,
-                streamed("user", "Hi"),
-                streamed("assistant", "A", timestamp_ms=1),
-                streamed("assistant", ".", timestamp_ms=2),
-                streamed("assistant", "A."),
-                STREAM_END,
-            )
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "the agent's thinking",
-        {
-            "o.jsonl": lines(
-                STREAM_START,
-                streamed("user", "Hi"),
-                {"type": "thinking", "subtype": "delta", "text": "price", **SESSION_ID},
-                {"type": "thinking", "subtype": "completed", **SESSION_ID},
-                streamed("assistant", "A."),
-                STREAM_END,
-            )
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "an export with line breaks of Windows",
-        {
-            "cursor_x.md": (
-                "# T\r\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\r\n\r\n"
-                "---\r\n\r\n**User**\r\n\r\nHi\r\n\r\n---\r\n\r\n**Cursor**\r\n\r\nA.\r\n"
-            )
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "an export with a rule in a reply",
-        {
-            "cursor_x.md": (
-                "# T\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\n\n---\n\n"
-                "**User**\n\nHi\n\n---\n\n**Cursor**\n\nA.\n\n---\n\nB.\n"
-            )
-        },
-        [[("Hi", "A.\n\n---\n\nB.")]],
-    ),
-    Variation(
-        "a chat of the first version",
-        {
-            "x.json": {
-                "tabs": [
-                    {
-                        "tabId": "1",
-                        "bubbles": [
-                            {"type": "user", "text": "Hi"},
-                            {"type": "ai", "rawText": "A."},
-                        ],
-                    }
-                ]
-            }
-        },
-        ONE_TURN,
     ),
     Variation(
         "a context with the same texts and calls",
@@ -635,23 +564,72 @@ test_chats_of_cursor = variations(
         [[("Hi", "")]],
         problem="1 message that the database does not have",
     ),
+)
+
+test_exports_and_transcripts_of_cursor = variations(
     Variation(
-        "a number in place of a message that is shown",
-        {"state.vscdb": composer("b1", "b2", **BUBBLES, bubbleId__k__b3=5)},
-        ONE_TURN,
-        problem="bubbleId:k:b3 is not JSON",
-    ),
-    Variation(
-        "a number in place of a dialog",
+        "a transcript of the agent",
         {
-            "state.vscdb": database(
-                composerData__j=5,
-                composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")},
-                **BUBBLES,
+            "t.jsonl": lines(
+                transcript_line("user", "<user_query>\nHi\n</user_query>"),
+                transcript_line("assistant", "A."),
             )
         },
         ONE_TURN,
-        problem="composer j is not JSON",
+        format="cursor",
+    ),
+    Variation(
+        "a transcript with surroundings",
+        {
+            "t.jsonl": lines(
+                transcript_line(
+                    "user", "<timestamp>t</timestamp>\n<user_query>\nHi\n</user_query>"
+                ),
+                transcript_line(
+                    "assistant", {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
+                ),
+                transcript_line("assistant", "A."),
+            )
+        },
+        ONE_TURN,
+        calls=["ls"],
+    ),
+    Variation(
+        "an export with line breaks of Windows",
+        {
+            "cursor_x.md": (
+                "# T\r\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\r\n\r\n"
+                "---\r\n\r\n**User**\r\n\r\nHi\r\n\r\n---\r\n\r\n**Cursor**\r\n\r\nA.\r\n"
+            )
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "an export with a rule in a reply",
+        {
+            "cursor_x.md": (
+                "# T\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\n\n---\n\n"
+                "**User**\n\nHi\n\n---\n\n**Cursor**\n\nA.\n\n---\n\nB.\n"
+            )
+        },
+        [[("Hi", "A.\n\n---\n\nB.")]],
+    ),
+    Variation(
+        "a chat of the first version",
+        {
+            "x.json": {
+                "tabs": [
+                    {
+                        "tabId": "1",
+                        "bubbles": [
+                            {"type": "user", "text": "Hi"},
+                            {"type": "ai", "rawText": "A."},
+                        ],
+                    }
+                ]
+            }
+        },
+        ONE_TURN,
     ),
     Variation(
         "chats beside another context",
@@ -666,41 +644,72 @@ test_chats_of_cursor = variations(
         ONE_TURN,
     ),
     Variation(
-        "a composer beside another context",
-        {
-            "x.json": {
-                "composerData": {"conversation": [HI_BUBBLE, A_BUBBLE]},
-                "context": {"selections": []},
-            }
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "a composer beside a context of other types",
-        {
-            "x.json": {
-                "composerData": {"conversation": [HI_BUBBLE, A_BUBBLE]},
-                "context": {"messages": 5, "missing": 0, "unread": 0, "turns": 0},
-            }
-        },
-        ONE_TURN,
-    ),
-    Variation(
         "a context of other types",
         {"x.json": {"context": {"messages": [], "missing": None, "unread": 0, "turns": 0}}},
         refused="x.json",
     ),
+)
+
+test_streams_of_cursors_agent = variations(
     Variation(
-        "a dialog of another type",
+        "the agent's stream",
         {
-            "state.vscdb": database(
-                composerData__j="text",
-                composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")},
-                **BUBBLES,
+            "o.jsonl": lines(
+                STREAM_START, streamed("user", "Hi"), streamed("assistant", "A."), STREAM_END
             )
         },
         ONE_TURN,
-        problem="is in no known format",
+        format="cursor",
+    ),
+    Variation(
+        "the agent's stream with a call",
+        {
+            "o.jsonl": lines(
+                STREAM_START,
+                streamed("user", "Hi"),
+                streamed_call("started"),
+                streamed_call("completed", result={"success": {"stdout": "x"}}),
+                streamed("assistant", "A."),
+                STREAM_END,
+            )
+        },
+        ONE_TURN,
+        calls=["ls"],
+        results=['{"success": {"stdout": "x"}}'],
+    ),
+    Variation(
+        "the agent's stream with a call that did not end",
+        {"o.jsonl": lines(STREAM_START, streamed("user", "Hi"), streamed_call("started"))},
+        [[("Hi", "")]],
+        calls=["ls"],
+    ),
+    Variation(
+        "the agent's stream in parts",
+        {
+            "o.jsonl": lines(
+                STREAM_START,
+                streamed("user", "Hi"),
+                streamed("assistant", "A", timestamp_ms=1),
+                streamed("assistant", ".", timestamp_ms=2),
+                streamed("assistant", "A."),
+                STREAM_END,
+            )
+        },
+        ONE_TURN,
+    ),
+    Variation(
+        "the agent's thinking",
+        {
+            "o.jsonl": lines(
+                STREAM_START,
+                streamed("user", "Hi"),
+                {"type": "thinking", "subtype": "delta", "text": "price", **SESSION_ID},
+                {"type": "thinking", "subtype": "completed", **SESSION_ID},
+                streamed("assistant", "A."),
+                STREAM_END,
+            )
+        },
+        ONE_TURN,
     ),
 )
 

@@ -212,9 +212,6 @@ test_chats_of_librechat_in_2026 = variations(
 )
 
 
-# Inspect in summer 2026: large samples in several files
-
-
 def test_a_nested_export_of_librechat_is_refused_by_name(tmp_path):
     nested = {"messageId": "m1", "isCreatedByUser": True, "text": "Hi.", "children": []}
     path = write(tmp_path, {"conversationId": "c", "recursive": True, "messages": [nested]})

@@ -219,6 +219,3 @@ test_spend_logs_of_litellm = variations(
         "neither messages nor a request", {"x.jsonl": lines(spent({}, {}))}, refused="x.jsonl"
     ),
 )
-
-
-# LibreChat in 2026

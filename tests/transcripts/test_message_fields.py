@@ -96,9 +96,6 @@ def test_the_items_of_sharegpts_first_data_set_are_read(tmp_path):
     ]
 
 
-# messages of APIs
-
-
 @pytest.mark.parametrize(
     ("answer", "calls"),
     [

@@ -130,7 +130,6 @@ def chat_with_answer(**answer: Any) -> dict:
 
 
 TEXT_ITEM = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "A."}]}
-SAID_ITEM = {**TEXT_ITEM, "role": "assistant"}
 SEARCH_ITEM = {
     "type": "function_call",
     "name": "search",

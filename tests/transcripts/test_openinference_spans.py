@@ -220,6 +220,3 @@ test_spans_of_openinference = variations(
         TWO_TURNS,
     ),
 )
-
-
-# Logfire

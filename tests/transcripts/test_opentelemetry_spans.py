@@ -1,31 +1,9 @@
 """Spans with OpenTelemetry's messages, in variations."""
 
 import json
-from typing import Any
 
-from log_variations import (
-    BRIEF,
-    ONE_TURN,
-    TWO_TURNS,
-    Variation,
-    context_before_last_reply,
-    file_text,
-    lines,
-    text,
-    variations,
-)
-from opentelemetry_messages import (
-    HI,
-    SECOND_INPUT,
-    TOOL_CALL,
-    A,
-    B,
-    message,
-    messages,
-    part,
-    span,
-    text_part,
-)
+from log_variations import BRIEF, ONE_TURN, TWO_TURNS, Variation, file_text, lines, text, variations
+from opentelemetry_messages import HI, SECOND_INPUT, A, B, message, messages, span, text_part
 
 from holdfast.logs import read_logs
 
@@ -53,7 +31,7 @@ test_spans_of_opentelemetry = variations(
     ),
     Variation(
         "a prompt among the messages",
-        spans(span(**messages([message("system", *PROMPT), *[HI]]))),
+        spans(span(**messages([message("system", *PROMPT), HI]))),
         ONE_TURN,
         system="Be brief.",
     ),
@@ -96,7 +74,7 @@ test_spans_of_opentelemetry = variations(
             span(
                 **messages(
                     [
-                        *[HI],
+                        HI,
                         message(
                             "assistant",
                             {
@@ -382,7 +360,7 @@ test_spans_of_opentelemetry = variations(
     ),
     Variation(
         "two answers to choose from",
-        spans(span(**messages(outputs=[*[A], {**[A][0], "parts": [text_part("B.")]}]))),
+        spans(span(**messages(outputs=[A, {**A, "parts": [text_part("B.")]}]))),
         ONE_TURN,
     ),
 )
@@ -396,7 +374,7 @@ def test_turns_that_a_call_with_the_last_messages_repeats_count_once(tmp_path):
         span(
             "s3",
             start=3,
-            **messages([*SECOND_INPUT[2:], *[B], *why], [message("assistant", text_part("C."))]),
+            **messages([*SECOND_INPUT[2:], B, *why], [message("assistant", text_part("C."))]),
         ),
         span(
             "s4",
@@ -409,221 +387,3 @@ def test_turns_that_a_call_with_the_last_messages_repeats_count_once(tmp_path):
     logs = read_logs([path])
     texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
     assert texts == [TWO_TURNS[0], [("Why?", "C.")], [("More?", "B.")]]
-
-
-def chat_span(
-    inputs: Any, outputs: Any, operation: str = "chat", span: str = "0x2", **more: Any
-) -> dict:
-    messages = {"gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
-    attributes = {"gen_ai.operation.name": operation}
-    attributes |= {name: json.dumps(value) for name, value in messages.items()}
-    return {
-        "name": "chat m",
-        "context": {"trace_id": "0x1", "span_id": span},
-        "attributes": {**attributes, **more},
-    }
-
-
-def server_call(**fields: Any) -> dict:
-    called = {
-        "type": "server_tool_call",
-        "id": "s1",
-        "name": "web_search",
-        "server_tool_call": {"type": "web_search", **fields},
-    }
-    answered = {
-        "type": "server_tool_call_response",
-        "id": "s1",
-        "server_tool_call_response": {"type": "web_search", "response": "y"},
-    }
-    return {
-        "role": "assistant",
-        "parts": [called, answered, part("text", "A.")],
-        "finish_reason": "stop",
-    }
-
-
-COMPACTED = {"role": "user", "parts": [part("compaction", "We spoke of Rome."), *HI["parts"]]}
-CODE = {"executableCode": {"language": "PYTHON", "code": "ls"}}
-CODE_RESULT = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "y"}}
-
-test_parts_of_opentelemetry_and_gemini = variations(
-    Variation(
-        "a tool that the provider runs",
-        {"o.jsonl": lines(chat_span([HI], [server_call(arguments={"query": "ls"})]))},
-        ONE_TURN,
-        calls=["ls"],
-        results=["y"],
-    ),
-    Variation(
-        "the arguments of such a tool as they are",
-        {"o.jsonl": lines(chat_span([HI], [server_call(query="ls")]))},
-        ONE_TURN,
-        calls=["ls"],
-        results=["y"],
-    ),
-    Variation(
-        "alternatives whose reasons are in an attribute",
-        {
-            "o.jsonl": lines(
-                chat_span(
-                    [HI],
-                    [{"role": "assistant", "parts": [part("text", words)]} for words in "AB"],
-                    **{
-                        "gen_ai.response.finish_reasons": ["stop", "length"],
-                        "gen_ai.request.choice.count": 2,
-                    },
-                )
-            )
-        },
-        [[("Hi", "A")]],
-    ),
-    Variation(
-        "a run of an agent whose calls were not recorded",
-        {"o.jsonl": lines(chat_span([HI], [A], "invoke_agent"))},
-        ONE_TURN,
-    ),
-    Variation(
-        "a run of an agent and its call",
-        {
-            "o.jsonl": lines(
-                chat_span([HI], [{**A, "parts": [part("text", "A.")]}]),
-                chat_span([HI], [A], "invoke_agent", "0x3"),
-            )
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "a run of an agent without messages",
-        {
-            "o.jsonl": lines(
-                chat_span([HI], [A]),
-                {
-                    "context": {"trace_id": "0x1", "span_id": "0x3"},
-                    "attributes": {"gen_ai.operation.name": "invoke_agent"},
-                },
-            )
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "messages in an object with its version",
-        {
-            "o.jsonl": lines(
-                chat_span(
-                    {"version": "0.1.0", "messages": [HI]}, {"version": "0.1.0", "messages": [A]}
-                )
-            )
-        },
-        ONE_TURN,
-    ),
-    Variation(
-        "code that Gemini ran",
-        {
-            "g.json": {
-                "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
-                "candidates": [
-                    {"content": {"role": "model", "parts": [CODE, CODE_RESULT, {"text": "A."}]}}
-                ],
-            }
-        },
-        ONE_TURN,
-        calls=["ls"],
-        results=["y"],
-    ),
-    Variation(
-        "code that Gemini ran, as its SDK writes it",
-        {
-            "g.json": {
-                "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
-                "candidates": [
-                    {
-                        "content": {
-                            "role": "model",
-                            "parts": [
-                                {"executable_code": CODE["executableCode"]},
-                                {"code_execution_result": CODE_RESULT["codeExecutionResult"]},
-                                {"text": "A."},
-                            ],
-                        }
-                    }
-                ],
-            }
-        },
-        ONE_TURN,
-        calls=["ls"],
-        results=["y"],
-    ),
-)
-
-
-def test_a_compaction_in_a_message_of_opentelemetry_replaces_what_was_before_it(tmp_path):
-    span = chat_span([HI, A, COMPACTED], [A])
-    context = context_before_last_reply(tmp_path, "o.jsonl", lines(span))
-    assert context == ["We spoke of Rome.", "Hi"]
-
-
-def logfire_span(*events: dict) -> dict:
-    span = chat_span([], [])
-    span["attributes"] = {"gen_ai.operation.name": "chat", "events": json.dumps(events)}
-    return span
-
-
-def named_event(name: str, **fields: Any) -> dict:
-    return {**fields, "gen_ai.system": "openai", "event.name": f"gen_ai.{name}"}
-
-
-SAYS_HI = named_event("user.message", role="user", content="Hi")
-CHOICE = named_event("choice", index=0, message={"role": "assistant", "content": "A."})
-
-test_spans_of_logfire = variations(
-    Variation(
-        "a question and its answer",
-        {"x.jsonl": lines(logfire_span(SAYS_HI, CHOICE))},
-        ONE_TURN,
-        format="otel",
-    ),
-    Variation(
-        "a system prompt",
-        {
-            "x.jsonl": lines(
-                logfire_span(
-                    named_event("system.message", role="system", content="Be brief."),
-                    SAYS_HI,
-                    CHOICE,
-                )
-            )
-        },
-        ONE_TURN,
-        system="Be brief.",
-    ),
-    Variation(
-        "a call",
-        {
-            "x.jsonl": lines(
-                logfire_span(
-                    SAYS_HI,
-                    named_event("assistant.message", **TOOL_CALL),
-                    named_event("tool.message", content="y", role="tool", id="c1"),
-                    CHOICE,
-                )
-            )
-        },
-        ONE_TURN,
-        calls=["ls"],
-        results=["y"],
-    ),
-    Variation(
-        "a call as the answer",
-        {
-            "x.jsonl": lines(
-                logfire_span(SAYS_HI, named_event("choice", index=0, message=TOOL_CALL))
-            )
-        },
-        [[("Hi", "")]],
-        calls=["ls"],
-    ),
-)
-
-
-# the spend logs of LiteLLM from 1.80 on, whose column `messages` is empty

@@ -40,7 +40,6 @@ def span_message(role: str, words: str, **fields: Any) -> dict:
 
 
 INPUT = [span_message("user", "Hi")]
-OUTPUT = [span_message("assistant", "A.", finish_reason="stop")]
 INPUT_2 = [*INPUT, span_message("assistant", "A."), span_message("user", "More?")]
 OUT_2 = [span_message("assistant", "B.")]
 INSTRUCTIONS = json.dumps([{"type": "text", "content": "Be brief."}])
