@@ -94,7 +94,7 @@ class RankHeads(NamedTuple):
     """The heads of each layer that a tensor-parallel rank has."""
 
     first: int  # the model's number of the first one
-    count: int
+    num_heads: int
 
 
 @lru_cache(_MAX_CACHED)
@@ -108,7 +108,7 @@ def on_rank(methods: Methods, heads: RankHeads) -> Methods:
         rank_heads = HeadSet(
             (layer, head - heads.first)
             for layer, head in method.heads
-            if heads.first <= head < heads.first + heads.count
+            if heads.first <= head < heads.first + heads.num_heads
         )
         if rank_heads:
             rank_methods.append(with_heads(method, rank_heads))
