@@ -69,6 +69,7 @@ SHAPES = {
     },
 }
 EXPONENT = 0.5  # of split-softmax
+WARM_UP = -1  # the repetition that is not measured
 EAGER_REPETITIONS = 2  # after which the slow variants are skipped
 MAX_PASS_SECONDS = 20.0  # of a plain pass; a workload that takes longer is skipped
 DECODE_BATCHES = (1, 8)
@@ -182,6 +183,17 @@ def pastalib_variant(model, rows: int, prompt: int) -> Variant:
     )
 
 
+def alternate(by_name: dict[str, Variant], repetitions: int) -> Iterator[tuple[int, str]]:
+    """Yields each repetition, `WARM_UP` first, with the name of each variant in a new order.
+
+    Slow variants are left out after the first few repetitions.
+    """
+    for repetition in range(WARM_UP, repetitions):
+        for name in random.sample(list(by_name), len(by_name)):
+            if not by_name[name].is_slow or repetition <= EAGER_REPETITIONS:
+                yield repetition, name
+
+
 @torch.inference_mode()
 def decode(model, rows: int, context: int, repetitions: int) -> dict[str, list[float]]:
     """Seconds per pass of one token after `context` tokens, by variant: `DECODE_BURST` passes of
@@ -203,20 +215,17 @@ def decode(model, rows: int, context: int, repetitions: int) -> dict[str, list[f
     ]
     seconds: dict[str, list[float]] = {name: [] for name in by_name}
     token = torch.ones(rows, 1, dtype=torch.long, device=DEVICE)
-    for repetition in range(-1, repetitions):
-        for name in random.sample(list(by_name), len(by_name)):
-            variant = by_name[name]
-            if variant.is_slow and repetition > EAGER_REPETITIONS:
-                continue
-            model.set_attn_implementation(variant.implementation)
-            grown = DECODE_BURST * (repetition + 1) if DEVICE.type == "cuda" else 0
-            cache = PreallocatedCache(stored, context + grown)
-            started = seconds_now()
-            for _ in range(DECODE_BURST):
-                with variant.steer():
-                    model(input_ids=token, past_key_values=cache, use_cache=True, logits_to_keep=1)
-            if repetition >= 0:  # the first one warms up
-                seconds[name].append((seconds_now() - started) / DECODE_BURST)
+    for repetition, name in alternate(by_name, repetitions):
+        variant = by_name[name]
+        model.set_attn_implementation(variant.implementation)
+        grown = DECODE_BURST * (repetition + 1) if DEVICE.type == "cuda" else 0
+        cache = PreallocatedCache(stored, context + grown)
+        started = seconds_now()
+        for _ in range(DECODE_BURST):
+            with variant.steer():
+                model(input_ids=token, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        if repetition != WARM_UP:
+            seconds[name].append((seconds_now() - started) / DECODE_BURST)
     return seconds
 
 
@@ -262,17 +271,14 @@ def prefill(model, length: int, repetitions: int) -> dict[str, list[float]] | No
     model(input_ids=ids, use_cache=True, logits_to_keep=1)
     if seconds_now() - started > MAX_PASS_SECONDS:
         return None
-    for repetition in range(-1, repetitions):
-        for name in random.sample(list(by_name), len(by_name)):
-            variant = by_name[name]
-            if variant.is_slow and repetition > EAGER_REPETITIONS:
-                continue
-            model.set_attn_implementation(variant.implementation)
-            started = seconds_now()
-            with variant.steer():
-                model(input_ids=ids, use_cache=True, logits_to_keep=1)
-            if repetition >= 0:  # the first one warms up
-                seconds[name].append(seconds_now() - started)
+    for repetition, name in alternate(by_name, repetitions):
+        variant = by_name[name]
+        model.set_attn_implementation(variant.implementation)
+        started = seconds_now()
+        with variant.steer():
+            model(input_ids=ids, use_cache=True, logits_to_keep=1)
+        if repetition != WARM_UP:
+            seconds[name].append(seconds_now() - started)
     return seconds
 
 

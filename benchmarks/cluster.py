@@ -61,22 +61,24 @@ class EngineSpeed:
 
     def seconds_of_turn(self, conversations: int) -> float:
         """The seconds of one turn of this many conversations."""
+        tokens = self.tokens
         turns = 2 * self.rounds
-        together = MODEL.gpus * self.bound.parallel
-        flops = GPU.flops * self.bound.flops * together
-        bandwidth = GPU.bandwidth * self.bound.bandwidth * together
-        read = conversations * self.tokens.prefilled / turns
-        seconds = read * MODEL.flops(self.tokens.context / 2) / flops
-        left = conversations * self.tokens.replies / turns  # rows; each probe is a separate row
-        while left > 0:
-            rows = min(left, self.max_rows)
-            row_bytes = MODEL.token_bytes * self.tokens.context
-            step = max(
+        effective_gpus = MODEL.gpus * self.bound.parallel
+        flops = GPU.flops * self.bound.flops * effective_gpus
+        bandwidth = GPU.bandwidth * self.bound.bandwidth * effective_gpus
+        num_prefilled = conversations * tokens.prefilled / turns
+        seconds = num_prefilled * MODEL.flops(tokens.context / 2) / flops
+        row_bytes = MODEL.token_bytes * tokens.context
+        tokens_per_reply = tokens.generated / tokens.replies
+        remaining_rows = conversations * tokens.replies / turns  # each probe is a separate row
+        while remaining_rows > 0:
+            rows = min(remaining_rows, self.max_rows)
+            step_seconds = max(
                 (MODEL.weight_bytes + rows * row_bytes) / bandwidth,
-                rows * MODEL.flops(self.tokens.context) / flops,
+                rows * MODEL.flops(tokens.context) / flops,
             )
-            seconds += step * self.tokens.generated / self.tokens.replies
-            left -= rows
+            seconds += step_seconds * tokens_per_reply
+            remaining_rows -= rows
         return seconds
 
 

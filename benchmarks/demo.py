@@ -121,26 +121,29 @@ def quoted(folder: Path) -> dict | None:
     pairs = [records[:2] for _, records in sorted(conversations.items()) if len(records) > 1]
     for rule in dict.fromkeys(probe.rule for probe in pairs[0][0].probes):
         for plain, fixed in pairs:
-            ends = [_ends(record, rule) for record in (plain, fixed)]
-            if [probe.score for pair in ends for probe in pair] != [1, 0, 1, 1]:
+            plain_probes = _first_and_last(plain, rule)
+            fixed_probes = _first_and_last(fixed, rule)
+            plain_scores = [probe.score for probe in plain_probes]
+            fixed_scores = [probe.score for probe in fixed_probes]
+            if plain_scores != [1, 0] or fixed_scores != [1, 1]:
                 continue
             return {
                 "conversation": plain.conversation,
                 "rule": rule,
                 "system_prompt": plain.agent.system_prompt,
                 "user": [turn.text for turn in plain.turns if turn.speaker == "user"],
-                "rounds": [probe.round for probe in ends[0]],
-                "questions": [probe.question for probe in ends[0]],
+                "rounds": [probe.round for probe in plain_probes],
+                "questions": [probe.question for probe in plain_probes],
                 "replies": {
-                    record.method: [probe.reply for probe in pair]
-                    for record, pair in zip((plain, fixed), ends, strict=True)
+                    plain.method: [probe.reply for probe in plain_probes],
+                    fixed.method: [probe.reply for probe in fixed_probes],
                 },
             }
     print("Nothing to quote: in no conversation does only the fix keep a rule to the end.")
     return None
 
 
-def _ends(record: Conversation, rule: str | None) -> tuple[Probe, Probe]:
+def _first_and_last(record: Conversation, rule: str | None) -> tuple[Probe, Probe]:
     """The first and the last probe of a rule in a conversation."""
     probes = [probe for probe in record.probes if probe.rule == rule]
     return probes[0], probes[-1]

@@ -93,9 +93,9 @@ def products(model, rows: int, form: Callable, repetitions: int) -> dict[str, fl
 
 def with_plain_layers(loaded):
     """The model with PyTorch's own layers."""
-    for part in loaded.hf_model.modules():
-        if isinstance(part, PackedLinear):
-            part.unpack()
+    for module in loaded.hf_model.modules():
+        if isinstance(module, PackedLinear):
+            module.unpack()
     return loaded
 
 
@@ -103,13 +103,13 @@ def compiled(model, rows: int, repetitions: int) -> dict[str, float]:
     """The speedup of every layer's norms and feed-forward part."""
     layers = model.model.layers
 
-    def part(layer: nn.Module, x: Tensor) -> Tensor:
+    def feed_forward(layer: nn.Module, x: Tensor) -> Tensor:
         return x + layer.mlp(layer.post_attention_layernorm(layer.input_layernorm(x)))
 
     x = torch.randn(rows, 1, model.config.hidden_size, dtype=model.dtype)
-    fused = torch.compile(part)
+    fused = torch.compile(feed_forward)
     return ratios(
-        lambda: [part(layer, x) for layer in layers],
+        lambda: [feed_forward(layer, x) for layer in layers],
         lambda: [fused(layer, x) for layer in layers],
         repetitions,
     )

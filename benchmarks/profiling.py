@@ -177,6 +177,29 @@ def build_tasks(
     }
 
 
+def measure_all(
+    model: LocalModel,
+    tasks: dict[str, list[ContinuationSample | ReplySample]],
+    repetitions: int,
+    num_heads: int,
+) -> dict[str, list[dict[str, float]]]:
+    """Measures each task in each repetition; one head at a time, with `num_heads` drawn heads."""
+    all_heads = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
+    rows: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
+    for repetition in range(repetitions):
+        heads = random.Random(repetition).sample(all_heads, num_heads)
+        scale = (len(all_heads) + 1) / len(heads)  # the model without steering is scored too
+        for name, samples in tasks.items():
+            row = measure(
+                partial(profile_all, model, samples),
+                partial(steer_one_by_one, model, samples, heads),
+                scale,
+            )
+            rows[name].append(row)
+            print(name, {key: round(value, 2) for key, value in row.items()}, flush=True)
+    return rows
+
+
 def medians_of(rows: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
     """The median ratios of each task over its repetitions."""
     return {
@@ -203,19 +226,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     model = build(arguments.width)
     tasks = build_tasks(model, arguments.samples, arguments.questions)
-    all_heads = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
-    rows: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
-    for repetition in range(arguments.repetitions):
-        heads = random.Random(repetition).sample(all_heads, arguments.heads)
-        scale = (len(all_heads) + 1) / len(heads)  # the model without steering is scored too
-        for name, samples in tasks.items():
-            row = measure(
-                partial(profile_all, model, samples),
-                partial(steer_one_by_one, model, samples, heads),
-                scale,
-            )
-            rows[name].append(row)
-            print(name, {key: round(value, 2) for key, value in row.items()}, flush=True)
+    rows = measure_all(model, tasks, arguments.repetitions, arguments.heads)
     medians = medians_of(rows)
     for name, ratios in medians.items():
         print(

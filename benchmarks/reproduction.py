@@ -33,6 +33,7 @@ from holdfast.records import read_run
 NUM_FACTS = 600  # facts that are asked, from all splits
 SAMPLES_PER_OTHER_TASK = 32
 CSV_COLUMNS = ("label", "relation", "subject", "target", "true_target")
+FALSE_TARGET = 0  # the label of a row whose target is not the true one
 
 
 def draw_facts(data: str) -> list[ChangedFact]:
@@ -43,22 +44,27 @@ def draw_facts(data: str) -> list[ChangedFact]:
     return [fact for split in SPLITS for fact in items[split][: counts[split]]]
 
 
-def write_known(model, data: str, out: Path) -> None:
-    """Writes the facts that the model knows as a CSV file of CounterFact's core, and their number
-    to a JSON file beside it.
+def write_known_facts(model, data: str, out: Path) -> None:
+    """Writes the facts that the model knows as a CSV file of CounterFact's core, and how many they
+    are to a JSON file beside it.
     """
     facts = draw_facts(data)
     sampling = holdfast.Sampling(temperature=0.0, top_p=1.0)
     chats = [[{"role": "user", "content": fact.question}] for fact in facts]
     requests = [tasks.request_of(chat, (), (), sampling, 0) for chat in chats]
     scored = model.session().score_batch(requests, [(fact.old, fact.new) for fact in facts])
-    values = [score.log_probabilities for score in scored]
-    known = [fact for fact, (old, new) in zip(facts, values, strict=True) if old > new]
+    known = []
+    for fact, scores in zip(facts, scored, strict=True):
+        old_score, new_score = scores.log_probabilities
+        if old_score > new_score:
+            known.append(fact)
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(CSV_COLUMNS)
-        rows.writerows((0, fact.relation, fact.subject, fact.new, fact.old) for fact in known)
+        rows.writerows(
+            (FALSE_TARGET, fact.relation, fact.subject, fact.new, fact.old) for fact in known
+        )
     counts = {"asked": len(facts), "known": len(known)}
     out.with_suffix(".json").write_text(json.dumps(counts) + "\n")
 
@@ -154,7 +160,7 @@ def main() -> None:
     if arguments.facts:
         known = arguments.known or runs / "known.csv"
         if not known.exists():
-            write_known(model, arguments.facts, known)
+            write_known_facts(model, arguments.facts, known)
         counts = json.loads(known.with_suffix(".json").read_text())
         record["facts"] = {name: counts[name] for name in ("asked", "known")}
     if status := command_line(reproduce_command(arguments, known, run)):

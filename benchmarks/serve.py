@@ -3,8 +3,9 @@
 Three measurements of a model, by default the bundled one, each of a server in a process of its own:
 
 - soak: requests with mixed steering from 64 clients, some of which disconnect mid-reply. Each reply
-  is compared with its offline twin, `model.generate_batch` with the same seed, in float64, where
-  rounding decides no token; the number of differing replies in float32 is reported too.
+  is compared with that of `model.generate_batch` to the same request ("twin" in the record), in
+  float64, where rounding decides no token; the number of differing replies in float32 is reported
+  too.
 - memory: the server's resident memory after a first share of the requests and at the end, with
   little room for cached dialogs, so that the cache is full by then.
 - speed: requests per second, and seconds to the first piece of text and between pieces, against
@@ -48,7 +49,7 @@ from serve_clients import (
     ClientResponse,
     random_requests,
     send_all,
-    without_leaving,
+    without_disconnecting,
 )
 from stamp import measured_on, write_json
 
@@ -58,7 +59,7 @@ from holdfast.models.local import LocalModel
 
 CLIENTS = (1, 4, 16)
 SOAK_CLIENTS = 64
-LEAVING = 0.15  # share of the soak's clients that disconnect
+DISCONNECTING = 0.15  # share of the soak's clients that disconnect
 CACHE_BYTES = 64 * 2**20  # of keys and values that our server keeps for its dialogs
 OURS = "holdfast"
 OURS_ON_LLAMA = "holdfast_llama"  # with llama.cpp's kernels
@@ -198,9 +199,24 @@ def offline_replies(model: LocalModel, requests: Sequence[ClientRequest]) -> lis
     return [reply.text for reply in model.generate_batch(batch)]
 
 
+def compare_with_offline(responses: Sequence[ClientResponse], expected: Sequence[str]) -> dict:
+    """How many clients were answered, how many disconnected, and how many of either received
+    another text than the offline reply.
+    """
+    pairs = list(zip(responses, expected, strict=True))
+    stayed = [(response, text) for response, text in pairs if not response.disconnected]
+    left = [(response, text) for response, text in pairs if response.disconnected]
+    return {
+        "answered": sum(not response.error for response, _ in stayed),
+        "left": len(left),
+        "other_than_twin": sum(response.text != text for response, text in stayed),
+        "left_other_than_twin": sum(not text.startswith(response.text) for response, text in left),
+    }
+
+
 def soak(name: str, count: int, dtype: str) -> dict:
     """Runs mixed requests of many clients: lost replies, mixed-up replies, and memory."""
-    requests = random_requests(count, steered=True, leaving=LEAVING)
+    requests = random_requests(count, steered=True, disconnecting=DISCONNECTING)
     first_share = count // 5
     with serve_ours(name, dtype=dtype) as server:
         responses = send(server, requests[:first_share], SOAK_CLIENTS, steers=True)
@@ -210,19 +226,13 @@ def soak(name: str, count: int, dtype: str) -> dict:
         time.sleep(1)
         ready = httpx2.get(server.url + "/ready").status_code == 200
     expected = offline_replies(holdfast.load(name, dtype=dtype), requests)
-    pairs = list(zip(responses, expected, strict=True))
-    stayed = [(response, text) for response, text in pairs if not response.left]
-    left = [(response, text) for response, text in pairs if response.left]
     result = {
         "dtype": dtype,
         "requests": count,
         "clients": SOAK_CLIENTS,
         "kept_bytes_at_most": CACHE_BYTES,
-        "answered": sum(not response.error for response, _ in stayed),
-        "left": len(left),
+        **compare_with_offline(responses, expected),
         "errors": [response.error for response in responses if response.error][:10],
-        "other_than_twin": sum(response.text != text for response, text in stayed),
-        "left_other_than_twin": sum(not text.startswith(response.text) for response, text in left),
         "busy_answers": sum(response.retries for response in responses),
         "megabytes_after_a_fifth": round(early / 2**20),
         "megabytes_at_the_end": round(late / 2**20),
@@ -308,7 +318,7 @@ def speed(model: LocalModel, arguments: argparse.Namespace) -> dict:
                 requests = random_requests(
                     count, steered=False, seed=1 + repetition, long=arguments.long
                 )
-                row = speed_row(in_order, without_leaving(requests), clients, model.tokenizer)
+                row = speed_row(in_order, without_disconnecting(requests), clients, model.tokenizer)
                 rows.append(row)
                 print(json.dumps(row), flush=True)
     peers = [name for name in servers if name not in OUR_NAMES.values()]

@@ -44,13 +44,13 @@ class ClientRequest:
         messages: of a dialog of up to three rounds.
         steering: the methods as a spec string.
         seed: of the draws.
-        leaves_after: pieces of text after which the client disconnects; None: it stays.
+        disconnects_after: pieces of text after which the client disconnects; None: it stays.
     """
 
     messages: tuple[dict[str, str], ...]
     steering: str
     seed: int
-    leaves_after: int | None = None
+    disconnects_after: int | None = None
 
 
 @dataclass
@@ -61,7 +61,7 @@ class ClientResponse:
         text: of the reply, as far as it was received.
         sent: when the request was last sent, in seconds of `time.perf_counter`.
         pieces: when each piece of text arrived.
-        left: whether the client disconnected before the end.
+        disconnected: whether the client disconnected before the end.
         retries: how often the server was busy.
         error: the server's answer if it was not a reply.
     """
@@ -69,7 +69,7 @@ class ClientResponse:
     text: str = ""
     sent: float = 0.0
     pieces: list[float] = field(default_factory=list)
-    left: bool = False
+    disconnected: bool = False
     retries: int = 0
     error: str = ""
 
@@ -80,14 +80,14 @@ class ClientResponse:
 
 
 def random_requests(
-    count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0, long: bool = False
+    count: int, *, steered: bool, disconnecting: float = 0.0, seed: int = 0, long: bool = False
 ) -> list[ClientRequest]:
     """Random requests over the starter suite's prompts.
 
     Args:
         count: number of requests.
         steered: whether they use the methods in turn; otherwise none is steered.
-        leaving: the share of clients that disconnect mid-reply.
+        disconnecting: the share of clients that disconnect mid-reply.
         seed: of all random choices.
         long: whether they ask for texts that are longer than a reply may be.
     """
@@ -105,14 +105,14 @@ def random_requests(
             question = f"Write a detailed text of 500 words about {draw.choice(_TOPICS)}."
         messages.append({"role": "user", "content": question})
         steering = STEERINGS[number % len(STEERINGS)] if steered else "none"
-        leaves = draw.randrange(6) if draw.random() < leaving else None
-        requests.append(ClientRequest(tuple(messages), steering, draw.randrange(2**31), leaves))
+        pieces = draw.randrange(6) if draw.random() < disconnecting else None
+        requests.append(ClientRequest(tuple(messages), steering, draw.randrange(2**31), pieces))
     return requests
 
 
-def without_leaving(requests: Sequence[ClientRequest]) -> list[ClientRequest]:
-    """The same requests from clients that stay."""
-    return [replace(request, leaves_after=None) for request in requests]
+def without_disconnecting(requests: Sequence[ClientRequest]) -> list[ClientRequest]:
+    """The same requests from clients that stay connected."""
+    return [replace(request, disconnects_after=None) for request in requests]
 
 
 async def send_all(
@@ -195,8 +195,11 @@ async def _receive(
             if piece := (choice.get("delta") or {}).get("content"):
                 response.pieces.append(time.perf_counter())
                 response.text += piece
-        if request.leaves_after is not None and len(response.pieces) >= request.leaves_after:
-            response.left = True
+        if (
+            request.disconnects_after is not None
+            and len(response.pieces) >= request.disconnects_after
+        ):
+            response.disconnected = True
             return
     if not ended:
         response.error = "the stream broke off"

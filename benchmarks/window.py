@@ -135,7 +135,7 @@ def rules_preferred(model: LocalModel, record: Conversation, rules: Sequence[Rul
     is_preferred = []
     for scores in scored:
         following, breaking = np.array(scores.log_probabilities) / np.array(scores.tokens)
-        is_preferred.append(breaking - following < 0)
+        is_preferred.append(following > breaking)
     return np.reshape(is_preferred, (len(MEASURED_ROUNDS), len(rules))).mean(1).tolist()
 
 
@@ -149,16 +149,18 @@ def measure(name: str, records: Sequence[Conversation]) -> dict:
     masses = [
         [prompt_mass(model, record, number) for number in MEASURED_ROUNDS] for record in records
     ]
-    kept = np.array([rules_preferred(model, record, rules[record.agent.id]) for record in records])
+    preferred = np.array(
+        [rules_preferred(model, record, rules[record.agent.id]) for record in records]
+    )
     rounds = []
     for column, number in enumerate(MEASURED_ROUNDS):
-        of_round = [of_record[column] for of_record in masses]
+        masses_of_round = [masses_of_record[column] for masses_of_record in masses]
         row = {
             "round": number,
-            "distance": round(float(np.mean([mass.distance for mass in of_round])), 1),
-            "keeps": interval_over_groups(kept[:, column], groups),
-            **mass_fields("full", [mass.full for mass in of_round], groups),
-            **mass_fields("windowed", [mass.windowed for mass in of_round], groups),
+            "distance": round(float(np.mean([mass.distance for mass in masses_of_round])), 1),
+            "keeps": interval_over_groups(preferred[:, column], groups),
+            **mass_fields("full", [mass.full for mass in masses_of_round], groups),
+            **mass_fields("windowed", [mass.windowed for mass in masses_of_round], groups),
         }
         rounds.append(row)
         print(name, json.dumps(row), flush=True)
@@ -168,7 +170,7 @@ def measure(name: str, records: Sequence[Conversation]) -> dict:
         "layers": len(has_window(model)),
         "windowed_layers": sum(has_window(model)),
         "window": window_of(model) if any(has_window(model)) else None,
-        "change_of_keeps": interval_over_groups(kept[:, -1] - kept[:, 0], groups),
+        "change_of_keeps": interval_over_groups(preferred[:, -1] - preferred[:, 0], groups),
         "rounds": rounds,
     }
 

@@ -2,18 +2,18 @@
 # Runs the check with the action's inputs, which come as variables, and says what came of it.
 set -uo pipefail
 out=holdfast-check
-words=(--model "$MODEL" --error "$ERROR" --out "$out" --junit "$out/junit.xml")
+options=(--model "$MODEL" --error "$ERROR" --out "$out" --junit "$out/junit.xml")
 if [ "${SMOKE:-false}" = true ]; then
-    words+=(--smoke)
+    options+=(--smoke)
 else
-    words+=(--rounds "$ROUNDS" --budget "$BUDGET")
+    options+=(--rounds "$ROUNDS" --budget "$BUDGET")
 fi
-if [ -n "$MIN_STABILITY" ]; then words+=(--min-stability "$MIN_STABILITY"); fi
-if [ -n "$ENDPOINT_MODEL" ]; then words+=(--endpoint-model "$ENDPOINT_MODEL"); fi
-if [ -n "$BASELINE" ] && [ -f "$BASELINE/manifest.json" ]; then words+=(--against "$BASELINE"); fi
+if [ -n "$MIN_STABILITY" ]; then options+=(--min-stability "$MIN_STABILITY"); fi
+if [ -n "$ENDPOINT_MODEL" ]; then options+=(--endpoint-model "$ENDPOINT_MODEL"); fi
+if [ -n "$BASELINE" ] && [ -f "$BASELINE/manifest.json" ]; then options+=(--against "$BASELINE"); fi
 
 log=$(mktemp)
-holdfast check "$PROMPTS" "${words[@]}" | tee "$log"
+holdfast check "$PROMPTS" "${options[@]}" | tee "$log"
 code=${PIPESTATUS[0]}
 
 {

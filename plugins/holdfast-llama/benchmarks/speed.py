@@ -139,7 +139,7 @@ class LlamaCpp:
         """Returns a row of the batch whose next token is at the position `start`."""
         from holdfast_llama.steered_rows import SteeredRow
 
-        span = [4 <= place < 4 + SPAN for place in range(PROMPT)]
+        span = [4 <= position < 4 + SPAN for position in range(PROMPT)]
         return SteeredRow(stream, start, span, self.methods, self.trace)
 
     def prefill(self) -> int:
@@ -177,7 +177,7 @@ class OurEngine:
         from holdfast.methods import compile_methods
 
         self.scheduler = Scheduler(self.model.runner, frozenset(), self.rows)  # no row ends early
-        span = tuple(4 <= place < 4 + SPAN for place in range(PROMPT))
+        span = tuple(4 <= position < 4 + SPAN for position in range(PROMPT))
         for number in range(self.rows):
             prompt = TokenPrompt(tuple(tokens_of(number)), span, compile_methods(self.methods))
             self.scheduler.submit(
@@ -196,7 +196,7 @@ class OurEngine:
 
 def tokens_of(stream: int) -> list[int]:
     """Returns the prompt of a row; no two rows have the same."""
-    return [100 + (7 * place + 31 * stream) % 40_000 for place in range(PROMPT)]
+    return [100 + (7 * position + 31 * stream) % 40_000 for position in range(PROMPT)]
 
 
 class Cost(NamedTuple):

@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 import holdfast
 
 FOLDER = Path(holdfast.__file__).parent / "assets" / "model"
-_LAYER = {
+# llama.cpp's names of the modules in a layer and beside the layers, by transformers'
+_NAMES_IN_LAYER = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
@@ -26,7 +27,11 @@ _LAYER = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
 }
-_OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+_NAMES_BESIDE_LAYERS = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+}
 
 
 def write_default(path: Path, kind: str = "F32") -> Path:
@@ -51,14 +56,14 @@ def write_default(path: Path, kind: str = "F32") -> Path:
     tensors = {}
     for name, weights in load_file(FOLDER / "model.safetensors").items():
         module, _, end = name.rpartition(".")
-        if module in _OUTSIDE:
-            tensors[f"{_OUTSIDE[module]}.{end}"] = weights
+        if module in _NAMES_BESIDE_LAYERS:
+            tensors[f"{_NAMES_BESIDE_LAYERS[module]}.{end}"] = weights
             continue
-        _, _, layer, part = module.split(".", 3)
-        if part in heads:  # rotated pairs are adjacent in llama.cpp
-            halves = weights.view(heads[part], 2, -1, weights.shape[1])
+        _, _, layer, module_in_layer = module.split(".", 3)
+        if module_in_layer in heads:  # rotated pairs are adjacent in llama.cpp
+            halves = weights.view(heads[module_in_layer], 2, -1, weights.shape[1])
             weights = halves.transpose(1, 2).reshape(weights.shape)
-        tensors[f"blk.{layer}.{_LAYER[part]}.{end}"] = weights
+        tensors[f"blk.{layer}.{_NAMES_IN_LAYER[module_in_layer]}.{end}"] = weights
     return write(path, "llama", header, tensors, kind)
 
 

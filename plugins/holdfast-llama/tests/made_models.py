@@ -73,7 +73,7 @@ def gemma3() -> MadeModel:
         "mlp.up_proj": "ffn_up",
         "mlp.down_proj": "ffn_down",
     }
-    keys = {
+    header_fields = {
         "attention.head_count_kv": 2,
         "attention.key_length": 16,
         "attention.value_length": 16,
@@ -87,7 +87,7 @@ def gemma3() -> MadeModel:
     for name in tensors:
         if "norm" in name:  # transformers adds 1 when it computes
             tensors[name] = tensors[name] + 1
-    return MadeModel("gemma3", header(config, **keys), model, tensors)
+    return MadeModel("gemma3", header(config, **header_fields), model, tensors)
 
 
 def gpt_oss() -> MadeModel:
@@ -110,7 +110,7 @@ def gpt_oss() -> MadeModel:
         "mlp.router": "ffn_gate_inp",
         "mlp.experts": "experts",
     }
-    keys = {
+    header_fields = {
         "attention.head_count_kv": 2,
         "attention.key_length": 16,
         "attention.value_length": 16,
@@ -128,7 +128,7 @@ def gpt_oss() -> MadeModel:
     tensors = {}
     for name, weights in renamed(model, names).items():
         tensors |= split_experts(name, weights)
-    return MadeModel("gpt-oss", header(config, **keys), model, tensors)
+    return MadeModel("gpt-oss", header(config, **header_fields), model, tensors)
 
 
 def split_experts(name, weights):
@@ -181,7 +181,7 @@ def deepseek() -> MadeModel:
         "mlp.up_proj": "ffn_up",
         "mlp.down_proj": "ffn_down",
     }
-    keys = {
+    header_fields = {
         "attention.head_count_kv": 1,
         "attention.key_length": 32 + 8,
         "attention.value_length": 32,
@@ -198,10 +198,10 @@ def deepseek() -> MadeModel:
     model = DeepseekV3ForCausalLM(config)
     tensors = renamed(model, names)
     for layer in range(config.num_hidden_layers):  # keys and values have a tensor each
-        both = tensors.pop(f"blk.{layer}.kv_b.weight").view(4, 16 + 12, 32)
-        tensors[f"blk.{layer}.attn_k_b.weight"] = both[:, :16].transpose(1, 2)
-        tensors[f"blk.{layer}.attn_v_b.weight"] = both[:, 16:]
-    return MadeModel("deepseek2", header(config, **keys), model, tensors)
+        keys_and_values = tensors.pop(f"blk.{layer}.kv_b.weight").view(4, 16 + 12, 32)
+        tensors[f"blk.{layer}.attn_k_b.weight"] = keys_and_values[:, :16].transpose(1, 2)
+        tensors[f"blk.{layer}.attn_v_b.weight"] = keys_and_values[:, 16:]
+    return MadeModel("deepseek2", header(config, **header_fields), model, tensors)
 
 
 def renamed(model, names):
@@ -224,6 +224,6 @@ def renamed(model, names):
         if module in beside_layers:
             tensors[f"{beside_layers[module]}.{end}"] = weights
         else:
-            _, _, layer, part = module.split(".", 3)
-            tensors[f"blk.{layer}.{names[part]}.{end}"] = weights
+            _, _, layer, module_in_layer = module.split(".", 3)
+            tensors[f"blk.{layer}.{names[module_in_layer]}.{end}"] = weights
     return tensors

@@ -32,13 +32,13 @@ def forward(context, stream, prompt, spec="none", trace=False, follow=()):
     row = SteeredRow(stream, 0, prompt.span_mask, methods, trace)
     count = len(prompt.token_ids)  # all of them: rounding depends on the rows of the product
     logits.append(context.decode([row], [prompt.token_ids], count).logits[0, -1])
-    for place, token in enumerate(follow, len(prompt.token_ids)):
-        row = SteeredRow(stream, place, prompt.span_mask, methods, trace)
+    for position, token in enumerate(follow, count):
+        row = SteeredRow(stream, position, prompt.span_mask, methods, trace)
         logits.append(context.decode([row], [[token]]).logits[0, 0])
     return np.stack(logits)
 
 
-def stock(path, prompt, follow, flash):
+def stock_logits(path, prompt, follow, flash):
     """The same logits from llama-cpp-python's own model."""
     llama = llama_cpp.Llama(
         str(path), n_ctx=1024, n_batch=512, n_threads=1, n_threads_batch=1, logits_all=True,
@@ -56,15 +56,14 @@ def test_neutral_methods_are_bit_identical_to_stock(in_llama, file_of, prompts, 
     model = in_llama(kind)
     prompt = prompts[2]
     follow = (70, 80, 90)
-    expected = stock(file_of(kind), prompt, follow, flash=False)
+    expected = stock_logits(file_of(kind), prompt, follow, flash=False)
     context = context_of(model)
     for spec, trace in (("none", False), ("none", True), ("boost:factor=1", True)):
         assert bits(forward(context, 0, prompt, spec, trace, follow)) == bits(expected)
         context.crop(0, 0)
-    flash = context_of(model, steers=False)
-    assert bits(forward(flash, 0, prompt, follow=follow)) == bits(
-        stock(file_of(kind), prompt, follow, flash=True)
-    )
+    flash_context = context_of(model, steers=False)
+    expected = stock_logits(file_of(kind), prompt, follow, flash=True)
+    assert bits(forward(flash_context, 0, prompt, follow=follow)) == bits(expected)
 
 
 def test_a_row_is_bit_identical_alone_and_in_a_batch(in_llama, prompts):
@@ -79,8 +78,8 @@ def test_a_row_is_bit_identical_alone_and_in_a_batch(in_llama, prompts):
         forward(context, stream, prompt, spec, True)
     for step, token in enumerate(follow):
         rows = [
-            SteeredRow(n, len(prompt.token_ids) + step, prompt.span_mask, parse(spec), True)
-            for n, (prompt, spec) in enumerate(zip(prompts, specs, strict=True))
+            SteeredRow(stream, len(prompt.token_ids) + step, prompt.span_mask, parse(spec), True)
+            for stream, (prompt, spec) in enumerate(zip(prompts, specs, strict=True))
         ]
         batched = context.decode(rows, [[token]] * 3).logits[:, 0]
         assert bits(batched) == bits(np.stack([row[step + 1] for row in alone]))
@@ -98,13 +97,13 @@ def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
         forward(context, stream, prompts[2])  # its earlier contents play no part
         context.restore(stream, saved)
         for step, token in enumerate(follow):
-            place = len(prompt.token_ids) + step
-            row = SteeredRow(stream, place, prompt.span_mask, parse("boost:factor=4"))
+            position = len(prompt.token_ids) + step
+            row = SteeredRow(stream, position, prompt.span_mask, parse("boost:factor=4"))
             assert bits(context.decode([row], [[token]]).logits) == bits(expected[step + 1])
 
 
 def test_copied_weights_give_bit_identical_results(in_llama, prompts):
-    """On a GPU, weights are copied."""
+    """Weights that are copied to the host and back, as on a GPU."""
     context = context_of(in_llama("Q8_0"))
     copied = context_of(in_llama("Q8_0"))
     copied.weights.on_host = False
@@ -132,8 +131,8 @@ def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
         return steer(self, *arguments)
 
     steer = AttentionWeights._steer
-    place = len(prompt.token_ids) + 1
-    row = SteeredRow(0, place, prompt.span_mask, parse("boost:factor=4"))
+    position = len(prompt.token_ids) + 1
+    row = SteeredRow(0, position, prompt.span_mask, parse("boost:factor=4"))
     with monkeypatch.context() as patched:
         patched.setattr(AttentionWeights, "_steer", fail)
         with pytest.raises(KeyboardInterrupt, match="third layer"):

@@ -19,7 +19,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request
 
 TOKENS = 24
-MASS = 2e-4  # keys and values in float16, and prompts computed in different chunks
+MASS_TOLERANCE = 2e-4  # keys and values in float16, and prompts computed in different chunks
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def answer(llama, messages, **options):
     return completion["choices"][0]["message"]["content"]
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "hold"])
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "hold"])
 def test_a_block_replies_as_the_engine_does(llama, in_llama, local_model, method):
     plain = answer(llama, CHATS[0])
     for messages in CHATS:
@@ -46,10 +46,10 @@ def test_a_block_replies_as_the_engine_does(llama, in_llama, local_model, method
         with holdfast_llama.steering(llama, messages, method, trace=True) as block:
             assert answer(llama, messages) == expected.text
         prompt = render(messages, local_model.tokenizer)
-        assert block.span == [n for n, inside in enumerate(prompt.span_mask) if inside]
+        assert block.span == [token for token, in_span in enumerate(prompt.span_mask) if in_span]
         steps = min(block.trace.mass.shape[-1], expected.trace.mass.shape[-1])
         assert steps >= len(expected.token_ids)
-        assert (block.trace.mass - expected.trace.mass)[..., :steps].abs().max() < MASS
+        assert (block.trace.mass - expected.trace.mass)[..., :steps].abs().max() < MASS_TOLERANCE
     assert answer(llama, CHATS[0]) == plain, "steering is gone"
 
 
@@ -58,21 +58,19 @@ def test_a_second_reply_in_a_block_reuses_the_prefix_and_is_unchanged(llama, mon
     longer += [{"role": "user", "content": "More?"}]
     with holdfast_llama.steering(llama, CHATS[1], "boost:factor=4"):
         expected = answer(llama, longer)
-    forwarded = []
+    forwarded = []  # tokens of each pass
     begin = AttentionWeights.begin
-    monkeypatch.setattr(
-        AttentionWeights,
-        "begin",
-        lambda self, rows, ends: (
-            forwarded.append(ends[0] - rows[0].start) or begin(self, rows, ends)
-        ),
-    )
+
+    def count_tokens(self, rows, ends):
+        forwarded.append(ends[0] - rows[0].start)
+        begin(self, rows, ends)
+
+    monkeypatch.setattr(AttentionWeights, "begin", count_tokens)
     with holdfast_llama.steering(llama, CHATS[1], "boost:factor=4"):
         answer(llama, CHATS[1])
-        whole = forwarded[0]
-        del forwarded[:]
+        num_before = len(forwarded)
         assert answer(llama, longer) == expected
-        assert forwarded[0] < whole
+        assert forwarded[num_before] < forwarded[0], "only the new part of the prompt"
 
 
 def test_the_span_can_be_given_in_tokens(llama, local_model):
@@ -132,23 +130,34 @@ def test_an_error_reaches_the_caller_and_leaves_the_model_intact(llama, monkeypa
     assert answer(llama, CHATS[0]) == expected
 
 
-def test_unsupported_steering_is_refused_by_name(llama, file_of):
-    cases = (
-        (CHATS[0], "repetition:probability=0.5", UsageError, "Repetition"),
-        (CHATS[0], "guidance:scale=1.5", UsageError, "Guidance"),
-        (CHATS[0], "attenuate:factor=0.1", UsageError, "earlier replies"),
-        (CHATS[0], "boost:factor=2,heads=9.0", UsageError, "layer 9, but the model has 4 layers"),
-        (CHATS[0][1:], "boost:factor=2", UsageError, "no system prompt"),
-        ("words", "boost:factor=2", UsageError, "not 'words'"),
-        (CHATS[0], "split-softmax:exponent=0.5+boost:factor=2", UsageError, "three numbers"),
-    )
-    for hold, method, kind, words in cases:
-        with pytest.raises(kind, match=words), holdfast_llama.steering(llama, hold, method):
-            pass
+@pytest.mark.parametrize(
+    ("hold", "method", "words"),
+    [
+        (CHATS[0], "repetition:probability=0.5", "Repetition"),
+        (CHATS[0], "guidance:scale=1.5", "Guidance"),
+        (CHATS[0], "attenuate:factor=0.1", "earlier replies"),
+        (CHATS[0], "boost:factor=2,heads=9.0", "layer 9, but the model has 4 layers"),
+        (CHATS[0][1:], "boost:factor=2", "no system prompt"),
+        ("words", "boost:factor=2", "not 'words'"),
+        (CHATS[0], "split-softmax:exponent=0.5+boost:factor=2", "three numbers"),
+    ],
+)
+def test_unsupported_steering_is_refused_by_name(llama, hold, method, words):
+    with (
+        pytest.raises(UsageError, match=words),
+        holdfast_llama.steering(llama, hold, method),
+    ):
+        pass
+
+
+def test_a_second_block_is_refused(llama):
     block = holdfast_llama.steering(llama, CHATS[0], "boost:factor=2")
     second = holdfast_llama.steering(llama, CHATS[0], "boost:factor=2")
     with block, pytest.raises(UsageError, match="another block"), second:
         pass
+
+
+def test_a_quantised_cache_is_refused(file_of):
     quantised = llama_of(file_of, type_v=llama_cpp.GGML_TYPE_Q8_0, flash_attn=True)
     block = holdfast_llama.steering(quantised, CHATS[0], "boost:factor=2")
     with pytest.raises(ModelError, match="type 8"), block:

@@ -34,22 +34,24 @@ def test_a_drift_run_gives_the_local_records(in_llama, local_model, tmp_path):
         rounds=3, conversations=2, sampling=Sampling(temperature=1.0, max_new_tokens=40)
     )
     specs = ["none", "boost:factor=4", "repetition:probability=0.5+spotlight:target=0.2"]
-    runs = [
-        drift.run(model, "starter", tmp_path / name, settings, specs).records
-        for name, model in (("here", local_model), ("llama", in_llama()))
-    ]
-    texts = [
-        {
-            (record.method, record.conversation): [
-                {key: value for key, value in row.items() if key != "mass"}
-                for part in ("turns", "probes")
-                for row in record.to_json()[part]
-            ]
-            for record in records
+
+    def turns_and_probes(model, name):
+        run = drift.run(model, "starter", tmp_path / name, settings, specs)
+        return {
+            (record.method, record.conversation): without_mass(record.to_json())
+            for record in run.records
         }
-        for records in runs
+
+    local = turns_and_probes(local_model, "local")
+    assert turns_and_probes(in_llama(), "llama") == local and len(local) == 6
+
+
+def without_mass(record):
+    """The turns and probes of a record, without their mass."""
+    return [
+        {name: value for name, value in row.items() if name != "mass"}
+        for row in (*record["turns"], *record["probes"])
     ]
-    assert texts[0] == texts[1] and len(texts[0]) == 6
 
 
 def test_the_commands_run(file_of, tmp_path, capsys):

@@ -50,7 +50,7 @@ def test_a_struct_with_a_different_layout_is_refused(monkeypatch, file_of):
 
 
 def test_a_layer_that_is_not_reached_is_refused(monkeypatch, file_of):
-    monkeypatch.setattr(weights, "NAME", "kq_soft_max_ext")
+    monkeypatch.setattr(weights, "WEIGHTS_NODE", "kq_soft_max_ext")
     words = refusal(lambda: load(str(file_of("F32")), context=512), ModelError)
     assert words.startswith("Layers 0, 1, 2, 3 of 4 ") and "kq_soft_max_ext" in words
 

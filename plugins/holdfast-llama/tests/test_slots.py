@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -39,16 +40,12 @@ def passes(monkeypatch):
 
 def requests(lengths):
     """A request per length of its reply, steered and traced in turn."""
-    ways = ("none", False), ("boost:factor=4", False), ("none", True), ("boost:factor=2", True)
+    kinds = itertools.cycle(
+        [("none", False), ("boost:factor=4", False), ("none", True), ("boost:factor=2", True)]
+    )
     return [
-        Request(
-            CHATS[number % 3],
-            ways[number % 4][0],
-            Sampling(1.0, 0.9, length),
-            seed=number,
-            trace=ways[number % 4][1],
-        )
-        for number, length in enumerate(lengths)
+        Request(CHATS[number % 3], spec, Sampling(1.0, 0.9, length), seed=number, trace=trace)
+        for number, (length, (spec, trace)) in enumerate(zip(lengths, kinds, strict=False))
     ]
 
 
@@ -76,7 +73,7 @@ def test_replies_in_a_batch_are_those_alone(model, local_model):
 
 
 def test_prompts_of_similar_length_share_a_padded_pass(model, passes):
-    chats = [[{"role": "user", "content": "Tell me" + " more" * n}] for n in (0, 3, 5, 1)]
+    chats = [[{"role": "user", "content": "Tell me" + " more" * count}] for count in (0, 3, 5, 1)]
     batch = [Request(chat, sampling=Sampling(0, max_new_tokens=4)) for chat in chats]
     replies = model.session().generate_batch(batch)
     assert passes[0][0] == 4 and passes[0][1] > 1
@@ -88,23 +85,27 @@ def test_padding_changes_no_row(model, local_model):
     """Logits and masses of padded rows are those of the rows alone, up to rounding."""
     prompts = [render(messages, local_model.tokenizer) for messages in CHATS[:2]]
     shortest = min(len(prompt.token_ids) for prompt in prompts)
-    tokens = [list(prompt.token_ids)[: shortest - 5 * n] for n, prompt in enumerate(prompts)]
+    tokens = [
+        list(prompt.token_ids)[: shortest - 5 * stream] for stream, prompt in enumerate(prompts)
+    ]
     context = NativeContext(model.runner.pool.model, 2, 512, 1, steers=True, cache="f32")
 
     def row(stream, start=0):
         methods = parse("boost:factor=4")
         return SteeredRow(stream, start, prompts[stream].span_mask, methods, True)
 
-    alone = [context.decode([row(n)], [tokens[n]]) for n in range(2)]
-    after = [context.decode([row(n, len(tokens[n]))], [[70]]).logits for n in range(2)]
+    alone = [context.decode([row(stream)], [tokens[stream]]) for stream in range(2)]
+    after = [
+        context.decode([row(stream, len(tokens[stream]))], [[70]]).logits for stream in range(2)
+    ]
     for stream in range(2):
         context.crop(stream, 0)
     batched = context.decode([row(0), row(1)], tokens)
-    for n in range(2):
-        assert np.abs(batched.logits[n] - alone[n].logits[0]).max() < 1e-4
-        assert np.abs(batched.mass[n] - alone[n].mass[0]).max() < 1e-6
-        follow = context.decode([row(n, len(tokens[n]))], [[70]]).logits
-        assert np.abs(follow - after[n]).max() < 1e-4
+    for stream in range(2):
+        assert np.abs(batched.logits[stream] - alone[stream].logits[0]).max() < 1e-4
+        assert np.abs(batched.mass[stream] - alone[stream].mass[0]).max() < 1e-6
+        follow = context.decode([row(stream, len(tokens[stream]))], [[70]]).logits
+        assert np.abs(follow - after[stream]).max() < 1e-4
 
 
 def test_a_context_grows_and_keeps_its_rows(model):
@@ -127,8 +128,8 @@ def test_a_context_grows_and_keeps_its_rows(model):
 
 def test_more_rows_than_streams_take_another_context(model):
     pool = model.runner.pool
-    slots = [pool.take(steers=True, columns=10) for _ in range(9)]
-    assert len({id(native.context) for native in slots}) == 2
-    pool.give_back(slots)
+    streams = [pool.take(steers=True, columns=10) for _ in range(9)]
+    assert len({id(native.context) for native in streams}) == 2
+    pool.give_back(streams)
     pool.settle()
-    assert all(not streams.used for streams in pool._contexts[True])
+    assert not any(context.used for context in pool._contexts[True])

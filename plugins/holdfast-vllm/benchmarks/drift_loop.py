@@ -149,11 +149,11 @@ def main() -> None:
     if arguments.engine:
         return measure(arguments)
     rows = repeat(arguments)
-    whole = [row for row in rows if not any("stalled" in row[name] for name in ENGINES)]
+    finished = [row for row in rows if not any("stalled" in row[name] for name in ENGINES)]
     ratios = [
         (row["vllm"]["seconds"] / row["vllm"]["tokens"])
         / (row["ours"]["seconds"] / row["ours"]["tokens"])
-        for row in whole
+        for row in finished
     ]
     print("vLLM's time per token over ours:", ratios)
     if arguments.out:
@@ -170,7 +170,7 @@ def main() -> None:
             "rounds": arguments.rounds,
             "method": METHOD if arguments.steered else "none",
             "repetitions": rows,
-            "stalled": len(rows) - len(whole),
+            "stalled": len(rows) - len(finished),
             "ratios": ratios,  # vLLM's time per generated token over ours
         }
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")

@@ -129,7 +129,7 @@ def run(llm: Any, case: Case, spec: str | None) -> dict[str, float]:
     engine = llm.llm_engine
     vocabulary = engine.model_config.hf_config.vocab_size
     for row in range(case.rows):
-        prompt = [(row * 7919 + place * 104729) % vocabulary for place in range(case.context)]
+        prompt = [(row * 7919 + position * 104729) % vocabulary for position in range(case.context)]
         engine.add_request(str(row), tokens_input(prompt), sampling)
     start = before = time.perf_counter()
     first_seconds = 0.0

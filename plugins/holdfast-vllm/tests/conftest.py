@@ -14,13 +14,12 @@ os.environ.update(
     }
 )
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import pytest
 import torch
 
 import holdfast
@@ -32,12 +31,12 @@ MODEL = str(Path(holdfast.__file__).parent / "assets" / "model")
 STOCK = "vllm.v1.attention.backends.cpu_attn.CPUAttentionBackend"
 OURS = "holdfast_vllm.cpu.Backend"
 CACHE = 2**26  # bytes of keys and values: 16 thousand tokens
-# Greatest difference of log-probabilities. Stock vLLM differs from transformers by up to 7e-6, and
-# steering itself moves them by 0.5 and more.
-FLOAT32 = 5e-5
+# Tolerances of log-probabilities. Stock vLLM differs from transformers by up to 7e-6, and steering
+# itself moves them by 0.5 and more.
+FLOAT32_TOLERANCE = 5e-5
 # vLLM and transformers in bfloat16 differ from their own float32 by about 0.15.
-BFLOAT16 = 0.4
-MOVED = 0.3
+BFLOAT16_TOLERANCE = 0.4
+MIN_MOVED = 0.3  # by steering
 
 Range = tuple[int, int]
 
@@ -98,9 +97,9 @@ def span_of(
 ) -> tuple[Range, ...]:
     """The span of the system prompt, or of the emphasised text, as Holdfast finds it."""
     mask = render(messages, model().tokenizer, emphasis=emphasis).span_mask
-    places = [place for place, inside in enumerate(mask) if inside]
-    assert places == list(range(places[0], places[-1] + 1))
-    return ((places[0], places[-1] + 1),)
+    positions = [position for position, in_span in enumerate(mask) if in_span]
+    assert positions == list(range(positions[0], positions[-1] + 1))
+    return ((positions[0], positions[-1] + 1),)
 
 
 @torch.inference_mode()
@@ -117,42 +116,58 @@ def reference(
     cached = None
     logits = []
     masses = []
-    for piece in [list(ids[:prompt]), *([token] for token in ids[prompt:])]:
+    for pass_ids in [list(ids[:prompt]), *([token] for token in ids[prompt:])]:
         with steer_pass(steering) if ranges else nullcontext() as state:
-            passed = model().hf_model(
-                input_ids=torch.tensor([piece]), past_key_values=cached, use_cache=True
+            output = model().hf_model(
+                input_ids=torch.tensor([pass_ids]), past_key_values=cached, use_cache=True
             )
-        cached = passed.past_key_values
-        logits.append(passed.logits[0])
+        cached = output.past_key_values
+        logits.append(output.logits[0])
         if state is not None:
             masses.append(torch.stack([mass[0] for mass in state.masses]))
     return torch.cat(logits).log_softmax(-1), masses
 
 
 def logprobs_of(output: Any) -> dict[int, float]:
-    """The log-probability that vLLM gives each token, by the token's place among the ids."""
+    """The log-probability that vLLM gives each token, by the token's position."""
     prompt = output.prompt_logprobs or []
-    places = {
-        place: entry[output.prompt_token_ids[place]].logprob
-        for place, entry in enumerate(prompt)
+    logprobs = {
+        position: entry[output.prompt_token_ids[position]].logprob
+        for position, entry in enumerate(prompt)
         if entry
     }
     reply = output.outputs[0]
     for number, (token, entry) in enumerate(zip(reply.token_ids, reply.logprobs, strict=True)):
-        places[len(output.prompt_token_ids) + number] = entry[token].logprob
-    return places
+        logprobs[len(output.prompt_token_ids) + number] = entry[token].logprob
+    return logprobs
 
 
-def compare(output: Any, ranges: Sequence[Range], spec: str) -> tuple[float, float]:
-    """The greatest difference from Holdfast's log-probabilities, and how far steering moved."""
-    prompt = len(output.prompt_token_ids)
+class Differences(NamedTuple):
+    """The greatest differences of some tokens' log-probabilities in vLLM."""
+
+    from_holdfast: float  # steered alike, in Holdfast's own engine
+    by_steering: float  # of Holdfast's own: with and without steering
+
+
+def compare(output: Any, ranges: Sequence[Range], spec: str) -> Differences:
+    """Compares vLLM's log-probabilities of a prompt and its reply with Holdfast's own."""
     ids = [*output.prompt_token_ids, *output.outputs[0].token_ids]
-    expected, _ = reference(ids, prompt, ranges, spec)
+    prompt_len = len(output.prompt_token_ids)
+    return compare_logprobs(logprobs_of(output), ids, prompt_len, ranges, spec)
+
+
+def compare_logprobs(
+    logprobs: dict[int, float], ids: Sequence[int], prompt: int, ranges: Sequence[Range], spec: str
+) -> Differences:
+    """Compares vLLM's log-probabilities, by the position of the token, with Holdfast's own."""
+    steered, _ = reference(ids, prompt, ranges, spec)
     plain, _ = reference(ids, prompt, (), "none")
-    places = logprobs_of(output)
-    off = max(abs(value - expected[at - 1, ids[at]].item()) for at, value in places.items())
-    moved = max(abs((expected - plain)[at - 1, ids[at]].item()) for at in places)
-    return off, moved
+    expected = {position: steered[position - 1, ids[position]].item() for position in logprobs}
+    unsteered = {position: plain[position - 1, ids[position]].item() for position in logprobs}
+    return Differences(
+        from_holdfast=max(abs(logprobs[at] - expected[at]) for at in logprobs),
+        by_steering=max(abs(expected[at] - unsteered[at]) for at in logprobs),
+    )
 
 
 def submit(llm: Any, name: str, messages: Any, params: Any, **extras: Any) -> str:
@@ -175,11 +190,6 @@ def finish(llm: Any) -> dict[str, Any]:
     return outputs
 
 
-@pytest.fixture
-def answer() -> Callable[..., list[Any]]:
-    """Answers chats on an engine: `answer(llm, chats, [sampling, ...])`."""
-
-    def run(llm: Any, chats: list[Any], parameters: list[Any]) -> list[Any]:
-        return llm.chat(chats, parameters, use_tqdm=False)
-
-    return run
+def answer(llm: Any, chats: list[Any], parameters: list[Any]) -> list[Any]:
+    """Answers chats on an engine, each with its sampling parameters."""
+    return llm.chat(chats, parameters, use_tqdm=False)

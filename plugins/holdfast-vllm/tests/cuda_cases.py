@@ -12,7 +12,7 @@ import pytest
 import torch
 from holdfast_vllm import cuda
 from holdfast_vllm.graphs import Buffers
-from holdfast_vllm.moved_weights import move_weights, shift_of
+from holdfast_vllm.moved_weights import RankHeads, move_weights, shift_of
 from holdfast_vllm.moves import VisibleKeys, members, needs_three
 from holdfast_vllm.status import Engine
 from holdfast_vllm.wire import Admitted
@@ -41,8 +41,8 @@ ROWS = {  # the steered rows, by their slots
 }
 
 
-def flash(q, k, v, out, cu_seqlens_q, seqused_k, softmax_scale, block_table, **options):
-    """The output of vLLM's FlashAttention, with log-sum-exps [head, query]."""
+def flash_attention(q, k, v, out, cu_seqlens_q, seqused_k, softmax_scale, block_table, **options):
+    """Computes the output of vLLM's FlashAttention, with log-sum-exps [head, query]."""
     assert options["causal"] and options["return_softmax_lse"]
     lse = torch.zeros(q.shape[1], len(q))
     for row in range(len(seqused_k)):
@@ -56,15 +56,15 @@ def flash(q, k, v, out, cu_seqlens_q, seqused_k, softmax_scale, block_table, **o
 
 def scores_of(query, keys, values, pages, length):
     """Causal scores [head, query, key], and the values [head, key, size]."""
-    places = torch.arange(length)
-    page_slots = pages[places // PAGE].long(), places % PAGE
+    positions = torch.arange(length)
+    page_slots = pages[positions // PAGE].long(), positions % PAGE
     key, value = (
         part[page_slots].transpose(0, 1).repeat_interleave(HEADS // GROUPS, 0)
         for part in (keys, values)
     )
     scores = query.transpose(0, 1) @ key.mT * SCALE
     last = length - len(query) + torch.arange(len(query))
-    return scores.masked_fill(places > last[:, None], -torch.inf), value
+    return scores.masked_fill(positions > last[:, None], -torch.inf), value
 
 
 def instance(kind, **attributes):
@@ -79,12 +79,12 @@ def builder_of(engine, buffers=None):
     if buffers is not None:
         engine.masses.fetch = lambda: buffers.read(engine.masses)
     return instance(
-        cuda.Builder, _engine=engine, _first_head=0, num_heads_q=HEADS, num_heads_kv=GROUPS,
-        _buffers=buffers,
+        cuda.Builder, _engine=engine, _heads=RankHeads(0, HEADS), _buffers=buffers,
+        num_heads_q=HEADS, num_heads_kv=GROUPS,
     )  # fmt: skip
 
 
-def literal(query, cache, pages, length, row, layer):
+def expected_output(query, cache, pages, length, row, layer):
     """The outputs [query, head, size] of one row from its scores, and its mass [head, query]."""
     keys, values = cache.transpose(1, 2).split(SIZE, dim=-1)
     scores, value = scores_of(query, keys, values, pages, length)
@@ -92,8 +92,9 @@ def literal(query, cache, pages, length, row, layer):
     mass = None
     if row is not None:
         three = needs_three(row)
-        positions = length - len(query) + torch.arange(len(query))
-        visible_keys = VisibleKeys(members([row], length, three), positions[None])
+        query_positions = length - len(query) + torch.arange(len(query))
+        groups = members([row], length, three)
+        visible_keys = VisibleKeys(groups, query_positions[None])
         shift = shift_of((row.methods,), layer, HEADS, three)
         moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], visible_keys, shift, True)
         weights = moved[0]
@@ -155,14 +156,14 @@ class Pass:
     def check(self, output, rows):
         """Compares an output with the formula; yields each traced row and its expected mass."""
         for number, slot in enumerate(SLOTS):
-            own_queries = slice(self.starts[number], self.starts[number + 1])
+            row_queries = slice(self.starts[number], self.starts[number + 1])
             row = rows.get(slot)
             length = self.lengths[number].item()
-            expected, mass = literal(
-                self.query[own_queries], self.cache, self.pages[number], length, row, self.layer
+            expected, mass = expected_output(
+                self.query[row_queries], self.cache, self.pages[number], length, row, self.layer
             )
             torch.testing.assert_close(
-                output[own_queries], expected, rtol=0, atol=1e-5, msg=f"slot {slot}"
+                output[row_queries], expected, rtol=0, atol=1e-5, msg=f"slot {slot}"
             )
             if row is not None and row.trace:
                 yield row, mass[:, -1]
@@ -176,7 +177,7 @@ def draw_pages(draw):
 
 @pytest.mark.parametrize("layer", [0, 3])
 def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
-    monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
+    monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash_attention, raising=False)
     draw = torch.Generator().manual_seed(layer)
     engine = Engine()
     for slot, row in ROWS.items():
@@ -192,15 +193,15 @@ def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
         assert recorded == pytest.approx(mass.mean().item(), abs=1e-6)
 
 
-def buffers_of(plan, layer):
-    """Where the tensors are that a plan's kernels read, and its numbers."""
-    parts = (*vars(plan.queries).values(), *vars(plan.buffers.layer(layer)[0]).values())
-    return [part if isinstance(part, int) else part.data_ptr() for part in parts]
+def addresses_of(plan, layer):
+    """The addresses of the tensors that a plan's kernel reads, and its numbers."""
+    arguments = (*vars(plan.queries).values(), *vars(plan.buffers.layer(layer)[0]).values())
+    return [value if isinstance(value, int) else value.data_ptr() for value in arguments]
 
 
 def test_a_replayed_step_steers_the_current_rows(monkeypatch):
     """The captured plan serves all steps, as in a CUDA graph: only its buffers are rewritten."""
-    monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash, raising=False)
+    monkeypatch.setattr(cuda.fa_utils, "flash_attn_varlen_func", flash_attention, raising=False)
     draw = torch.Generator().manual_seed(0)
     engine = Engine()
     layer = 3
@@ -219,7 +220,7 @@ def test_a_replayed_step_steers_the_current_rows(monkeypatch):
         engine.rows.by_number.update(rows)
         lengths += 1
         step = draw_step()
-        assert buffers_of(step.plan(builder), layer) == buffers_of(captured, layer)
+        assert addresses_of(step.plan(builder), layer) == addresses_of(captured, layer)
         for row, mass in step.check(step.forward(captured), rows):
             recorded = torch.tensor(engine.masses.take(row.trace))[layer, :, -1]
             torch.testing.assert_close(recorded, mass, rtol=0, atol=1e-6)

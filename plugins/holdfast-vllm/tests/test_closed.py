@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import CHATS, MODEL, STOCK, engine, sampling
+from conftest import CHATS, MODEL, STOCK, answer, engine, sampling
 from vllm.exceptions import GracefulHTTPError
 
 PROGRAM = """
@@ -53,7 +53,7 @@ def test_steered_requests_are_refused_if_the_plugin_is_not_enabled(tmp_path):
     assert "VLLM_PLUGINS" in done.stderr
 
 
-def test_steered_requests_are_refused_under_another_backend(answer):
+def test_steered_requests_are_refused_under_another_backend():
     llm = engine(STOCK)
     assert answer(llm, [CHATS[0]], [sampling(None)])
     with pytest.raises(GracefulHTTPError, match="attention backend"):
@@ -67,7 +67,7 @@ def test_steered_requests_are_refused_under_another_backend(answer):
         ("kv_transfer_config", object(), "another server"),
     ],
 )
-def test_engines_that_cannot_be_steered_are_refused(answer, monkeypatch, name, value, words):
+def test_engines_that_cannot_be_steered_are_refused(monkeypatch, name, value, words):
     from holdfast_vllm.admission import check_engine
 
     from holdfast.errors import UsageError

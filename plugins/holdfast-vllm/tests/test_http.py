@@ -11,11 +11,20 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import openai
 import pytest
-from conftest import CACHE, CHATS, FLOAT32, MODEL, MOVED, model, reference, span_of
+from conftest import (
+    CACHE,
+    CHATS,
+    FLOAT32_TOLERANCE,
+    MIN_MOVED,
+    MODEL,
+    compare_logprobs,
+    model,
+    reference,
+    span_of,
+)
 
 import holdfast
 from holdfast import drift
@@ -24,7 +33,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, parse
 from holdfast.models.requests import Request
 
-START = 240  # seconds, on a busy machine
+START_SECONDS = 240  # on a busy machine
 SERVER = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
 OPTIONS = ["--model", MODEL, "--served-model-name", "default", "--dtype", "float32"]
 OPTIONS += ["--max-model-len", "1024", "--enforce-eager", "--kv-cache-memory-bytes", str(CACHE)]
@@ -49,7 +58,7 @@ def url(tmp_path_factory):
         )
     address = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + START
+        deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             assert server.poll() is None, log.read_text()[-3000:]
             try:
@@ -84,29 +93,14 @@ def get_json(url):
         return json.load(answer)
 
 
-class Differences(NamedTuple):
-    """The greatest differences of a reply's log-probabilities."""
-
-    from_holdfast: float  # steered alike, in Holdfast's own engine
-    by_steering: float  # of the expected ones, from those without steering
-
-
-def differences(reply, messages, spec):
+def compare_reply(reply, messages, spec):
     """Compares the log-probabilities of a reply with those of Holdfast's own engine."""
     prompt_ids = prompt_of(messages)
     ids = [*prompt_ids, *reply.token_ids]
-    span = span_of(messages) if spec != "none" else ()
-    expected, _ = reference(ids, len(prompt_ids), span, spec)
-    plain, _ = reference(ids, len(prompt_ids), (), "none")
-    places = range(len(prompt_ids), len(ids))
     values = [entry.logprob for entry in reply.logprobs.content]
-    return Differences(
-        from_holdfast=max(
-            abs(value - expected[at - 1, ids[at]].item())
-            for value, at in zip(values, places, strict=True)
-        ),
-        by_steering=max(abs((expected - plain)[at - 1, ids[at]].item()) for at in places),
-    )
+    logprobs = dict(zip(range(len(prompt_ids), len(ids)), values, strict=True))
+    span = span_of(messages) if spec != "none" else ()
+    return compare_logprobs(logprobs, ids, len(prompt_ids), span, spec)
 
 
 def prompt_of(messages):
@@ -133,9 +127,9 @@ def test_concurrent_requests_are_each_steered_by_their_own_method(client):
     with ThreadPoolExecutor(5) as threads:
         replies = list(threads.map(answer, *zip(*pairs, strict=True)))
     for reply, (messages, spec) in zip(replies, pairs, strict=True):
-        found = differences(reply.choices[0], messages, spec)
-        assert found.from_holdfast < FLOAT32
-        assert spec == "none" or found.by_steering > MOVED / 4
+        differences = compare_reply(reply.choices[0], messages, spec)
+        assert differences.from_holdfast < FLOAT32_TOLERANCE
+        assert spec == "none" or differences.by_steering > MIN_MOVED / 4
 
 
 def test_two_streamed_replies_are_steered(client):
@@ -156,7 +150,7 @@ def test_two_streamed_replies_are_steered(client):
         expected, _ = reference(ids, len(prompt), span_of(CHATS[0]), spec)
         for number, value in enumerate(values[index]):
             at = len(prompt) + number
-            assert abs(value - expected[at - 1, ids[at]].item()) < FLOAT32
+            assert abs(value - expected[at - 1, ids[at]].item()) < FLOAT32_TOLERANCE
     assert tokens[0] != tokens[1]
 
 
@@ -266,13 +260,13 @@ MEASURED = {"mass": None, "prompt_tokens": None}  # within a tolerance; only fro
 def test_drift_over_the_wire_gives_the_local_records(url, tmp_path):
     settings = drift.Settings(rounds=2, conversations=3, sampling=Sampling(max_new_tokens=40))
     specs = ["none", "boost:factor=4", "repetition:probability=0.5+pasta:alpha=0.05"]
-    local_records, server_records = (
-        {
-            (record.method, record.conversation): record.to_json()
-            for record in drift.run(source, "starter", tmp_path / name, settings, specs).records
-        }
-        for name, source in (("here", model()), ("there", holdfast.connect(f"{url}/v1")))
-    )
+
+    def records_of(source, name):
+        run = drift.run(source, "starter", tmp_path / name, settings, specs)
+        return {(record.method, record.conversation): record.to_json() for record in run.records}
+
+    local_records = records_of(model(), "local")
+    server_records = records_of(holdfast.connect(f"{url}/v1"), "server")
     assert local_records.keys() == server_records.keys() and len(local_records) == 9
     for key, record in local_records.items():
         for part in ("turns", "probes"):

@@ -21,7 +21,7 @@ from holdfast.models.requests import Request
 from holdfast.records import read_run
 from holdfast.records.traces import read_traces
 
-MASS = 2e-5  # of a head, against the local model's
+MASS_TOLERANCE = 2e-5  # of a head, against the local model's
 METHODS = (
     "none",
     "boost:factor=4",
@@ -38,17 +38,11 @@ def in_vllm(backend=OURS, **options):
     return load_in_engine("vllm:default", dtype="float32", **{**standard, **options})
 
 
-def runs(folder, settings, methods, running=drift.Running()):
-    """The records of the same run, by method and conversation: local, and in vLLM."""
-    return [
-        {
-            (record.method, record.conversation): record.to_json()
-            for record in drift.run(
-                chat_model, "starter", folder / name, settings, methods, running=running
-            ).records
-        }
-        for name, chat_model in (("here", model()), ("vllm", in_vllm()))
-    ]
+def records_of(chat_model, folder, settings, methods):
+    """The records of a run, by method and conversation."""
+    running = drift.Running(traces=True)
+    run = drift.run(chat_model, "starter", folder, settings, methods, running=running)
+    return {(record.method, record.conversation): record.to_json() for record in run.records}
 
 
 def without_mass(record):
@@ -66,19 +60,21 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
     settings = drift.Settings(
         rounds=3, conversations=2, sampling=Sampling(temperature, max_new_tokens=40)
     )
-    local_records, vllm_records = runs(tmp_path, settings, methods, drift.Running(traces=True))
+    local_records = records_of(model(), tmp_path / "local", settings, methods)
+    vllm_records = records_of(in_vllm(), tmp_path / "vllm", settings, methods)
     assert local_records.keys() == vllm_records.keys() and len(local_records) == 2 * len(methods)
     for key, record in local_records.items():
         assert without_mass(record) == without_mass(vllm_records[key]), key
         for local, far in zip(record["turns"], vllm_records[key]["turns"], strict=True):
             assert (local["mass"] is None) == (far["mass"] is None)
-        traces = [read_traces(tmp_path / name, *key) for name in ("here", "vllm")]
-        assert traces[0].keys() == traces[1].keys() == {1, 2, 3}
-        for number, turn in traces[0].items():
-            vllm_turn = traces[1][number]
+        local_traces = read_traces(tmp_path / "local", *key)
+        vllm_traces = read_traces(tmp_path / "vllm", *key)
+        assert local_traces.keys() == vllm_traces.keys() == {1, 2, 3}
+        for number, turn in local_traces.items():
+            vllm_turn = vllm_traces[number]
             assert turn.mass.shape == vllm_turn.mass.shape == (4, 8, turn.uniform.shape[-1])
-            # stored as float16
-            assert abs(turn.mass - vllm_turn.mass).max() < MASS + 2**-10 * abs(turn.mass).max()
+            rounding = 2**-10 * abs(turn.mass).max()  # stored as float16
+            assert abs(turn.mass - vllm_turn.mass).max() < MASS_TOLERANCE + rounding
             assert abs(turn.uniform - vllm_turn.uniform).max() < 1e-6
 
 
@@ -87,10 +83,8 @@ def test_forks_share_what_the_engine_has_cached(tmp_path):
     run = drift.run(in_vllm(), "starter", tmp_path, settings, ["boost:factor=4"])
     forwarded = sum(record.tokens.forwarded for record in run.conversations)
     least = sum(record.tokens.least for record in run.conversations)
-    prompts = sum(
-        len(record.turns) + len(record.probes) for record in run.conversations
-    )  # each recomputes at most one page of 32 tokens
-    assert least < forwarded < least + 32 * prompts
+    prompts = sum(len(record.turns) + len(record.probes) for record in run.conversations)
+    assert least < forwarded < least + 32 * prompts  # each recomputes at most a page of 32 tokens
 
 
 def test_the_command_with_the_engine_in_its_own_process(tmp_path):
@@ -167,7 +161,7 @@ def test_batched_and_streamed_replies_match_the_local_model():
     assert (replies[0].text, replies[0].token_ids) == (expected.text, expected.token_ids)
     assert replies[0].stop_reason == expected.stop_reason
     assert replies[0].prompt_ids == expected.prompt_ids
-    assert abs(replies[0].trace.mass - expected.trace.mass).max() < MASS
+    assert abs(replies[0].trace.mass - expected.trace.mass).max() < MASS_TOLERANCE
     pieces = []
     streamed = in_vllm().stream(request, pieces.append)
     assert streamed.text == expected.text == "".join(pieces) and len(pieces) > 1

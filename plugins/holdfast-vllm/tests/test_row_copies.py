@@ -3,7 +3,7 @@
 import random
 
 import torch
-from conftest import CHATS, FLOAT32, compare, engine, sampling, span_of
+from conftest import CHATS, FLOAT32_TOLERANCE, answer, compare, engine, sampling, span_of
 from holdfast_vllm import row_copies
 from holdfast_vllm.row_copies import RowCopies, SlotPool
 from holdfast_vllm.wire import Admitted
@@ -53,13 +53,13 @@ def test_pools_that_a_pass_does_not_use_are_dropped():
     assert list(copies_of_rows.pools) == ["b"]
 
 
-def test_without_room_steps_read_the_pages(answer, monkeypatch):
+def test_without_room_steps_read_the_pages(monkeypatch):
     monkeypatch.setattr(row_copies, "_MAX_SHARE", 0.0)
     parameters = [
         sampling({"holdfast": spec}) for spec in ("boost:factor=4", "pasta:alpha=0.05", "none")
     ]
-    for output, messages, params in zip(
-        answer(engine(), CHATS, parameters), CHATS, parameters, strict=True
-    ):
+    outputs = answer(engine(), CHATS, parameters)
+    for output, messages, params in zip(outputs, CHATS, parameters, strict=True):
         spec = params.extra_args["holdfast"]
-        assert compare(output, span_of(messages) if spec != "none" else (), spec)[0] < FLOAT32
+        span = span_of(messages) if spec != "none" else ()
+        assert compare(output, span, spec).from_holdfast < FLOAT32_TOLERANCE

@@ -3,7 +3,7 @@
 import random
 from types import SimpleNamespace
 
-from conftest import CHATS, FLOAT32, compare, engine, sampling, span_of, submit
+from conftest import CHATS, FLOAT32_TOLERANCE, compare, engine, sampling, span_of, submit
 from holdfast_vllm.processor import SteeredRows
 from holdfast_vllm.status import engine_of
 from holdfast_vllm.wire import ADMITTED, Admitted
@@ -49,8 +49,8 @@ def test_rows_match_holdfast_under_random_lengths_and_aborts():
     for number, output in finished.items():
         span = span_of(CHATS[chat_numbers[number]])
         spec = specs[number]
-        off, _ = compare(output, span if spec else (), spec or "none")
-        assert off < FLOAT32, (number, spec)
+        differences = compare(output, span if spec else (), spec or "none")
+        assert differences.from_holdfast < FLOAT32_TOLERANCE, (number, spec)
 
 
 def test_two_engines_in_one_process_are_independent():
@@ -62,8 +62,9 @@ def test_two_engines_in_one_process_are_independent():
     while any(llm.llm_engine.has_unfinished_requests() for llm in (steered, plain)):
         for llm in (steered, plain):
             outputs |= {out.request_id: out for out in llm.llm_engine.step()}
-    assert compare(outputs["a"], span_of(CHATS[0]), "boost:factor=4")[0] < FLOAT32
-    assert compare(outputs["b"], (), "none")[0] < FLOAT32
+    differences = compare(outputs["a"], span_of(CHATS[0]), "boost:factor=4")
+    assert differences.from_holdfast < FLOAT32_TOLERANCE
+    assert compare(outputs["b"], (), "none").from_holdfast < FLOAT32_TOLERANCE
 
 
 def test_rows_of_the_new_runner_are_found_by_their_slots():

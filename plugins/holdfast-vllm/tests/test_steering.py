@@ -3,11 +3,12 @@
 import pytest
 import torch
 from conftest import (
-    BFLOAT16,
+    BFLOAT16_TOLERANCE,
     CHATS,
-    FLOAT32,
-    MOVED,
+    FLOAT32_TOLERANCE,
+    MIN_MOVED,
     STOCK,
+    answer,
     compare,
     engine,
     finish,
@@ -34,25 +35,25 @@ METHODS = [
 
 
 @pytest.mark.parametrize("spec", METHODS)
-def test_methods_match_holdfast(answer, spec):
+def test_methods_match_holdfast(spec):
     outputs = answer(engine(), CHATS, [sampling({"holdfast": spec})] * len(CHATS))
     compared = [
         compare(output, span_of(messages), spec)
         for output, messages in zip(outputs, CHATS, strict=True)
     ]
-    assert max(off for off, _ in compared) < FLOAT32
-    assert max(moved for _, moved in compared) > MOVED
+    assert max(differences.from_holdfast for differences in compared) < FLOAT32_TOLERANCE
+    assert max(differences.by_steering for differences in compared) > MIN_MOVED
 
 
-def test_unsteered_replies_are_bit_identical_to_stock(answer):
+def test_unsteered_replies_are_bit_identical_to_stock():
     ours = answer(engine(), CHATS, [sampling(None)] * len(CHATS))
     stock = answer(engine(STOCK), CHATS, [sampling(None)] * len(CHATS))
-    for steered_engine, stock_engine in zip(ours, stock, strict=True):
-        assert steered_engine.outputs[0].token_ids == stock_engine.outputs[0].token_ids
-        assert logprobs_of(steered_engine) == logprobs_of(stock_engine)
+    for output, stock_output in zip(ours, stock, strict=True):
+        assert output.outputs[0].token_ids == stock_output.outputs[0].token_ids
+        assert logprobs_of(output) == logprobs_of(stock_output)
 
 
-def test_rows_of_a_mixed_batch_match_holdfast(answer):
+def test_rows_of_a_mixed_batch_match_holdfast():
     """Two methods in one row, a span of two parts, a span by its text, and an unsteered row."""
     chats = [CHATS[0], CHATS[1], CHATS[2], CHATS[1]]
     parts = [4, 7, 9, 14]
@@ -68,14 +69,14 @@ def test_rows_of_a_mixed_batch_match_holdfast(answer):
     ranges = [((4, 7), (9, 14)), words, (), span_of(CHATS[1])]
     for output, span, params in zip(outputs, ranges, parameters, strict=True):
         if span:
-            off, moved = compare(output, span, params.extra_args["holdfast"])
-            assert off < FLOAT32
-            assert moved > MOVED / 4
+            differences = compare(output, span, params.extra_args["holdfast"])
+            assert differences.from_holdfast < FLOAT32_TOLERANCE
+            assert differences.by_steering > MIN_MOVED / 4
     assert logprobs_of(outputs[2]) == logprobs_of(stock[2])
 
 
 @pytest.mark.parametrize("spec", ["split-softmax:exponent=0.5", "pasta:alpha=0.05", METHODS[-1]])
-def test_chunked_prefill_matches_holdfast(answer, spec):
+def test_chunked_prefill_matches_holdfast(spec):
     """Chunks of 16 tokens over pages of 32; the longest span covers whole chunks and pages."""
     llm = engine(
         max_num_batched_tokens=16, max_num_seqs=8, block_size=32, enable_chunked_prefill=True
@@ -84,30 +85,32 @@ def test_chunked_prefill_matches_holdfast(answer, spec):
     first, last = span_of(CHATS[2])[0]
     assert first < 32 and last > 64
     for output, messages in zip(outputs, CHATS, strict=True):
-        assert compare(output, span_of(messages), spec)[0] < FLOAT32
+        assert compare(output, span_of(messages), spec).from_holdfast < FLOAT32_TOLERANCE
 
 
-def test_preempted_rows_match_holdfast(answer):
+def test_preempted_rows_match_holdfast():
     """A cache that is too small for the batch: rows are preempted and recomputed."""
     llm = engine(num_gpu_blocks_override=10, block_size=32, max_model_len=256, max_num_seqs=8)
     specs = ["split-softmax:exponent=0.5", "pasta:alpha=0.05", "boost:factor=4"]
     parameters = [sampling({"holdfast": spec}, 60, prompt_logprobs=None) for spec in specs * 2]
     outputs = answer(llm, [CHATS[0]] * 6, parameters)
-    preempted = next(m.value for m in llm.get_metrics() if m.name == "vllm:num_preemptions")
+    preempted = next(
+        metric.value for metric in llm.get_metrics() if metric.name == "vllm:num_preemptions"
+    )
     assert preempted > 0
     for output, params in zip(outputs, parameters, strict=True):
         spec = params.extra_args["holdfast"]
-        assert compare(output, span_of(CHATS[0]), spec)[0] < FLOAT32
+        assert compare(output, span_of(CHATS[0]), spec).from_holdfast < FLOAT32_TOLERANCE
 
 
-def test_bfloat16_matches_holdfast_within_its_rounding(answer):
+def test_bfloat16_matches_holdfast_within_its_rounding():
     llm = engine(dtype="bfloat16")
     for spec in ("split-softmax:exponent=0.5", "boost:factor=4"):
         outputs = answer(llm, CHATS, [sampling({"holdfast": spec})] * len(CHATS))
         for output, messages in zip(outputs, CHATS, strict=True):
-            off, moved = compare(output, span_of(messages), spec)
-            assert off < BFLOAT16
-        assert moved > 2 * BFLOAT16
+            differences = compare(output, span_of(messages), spec)
+            assert differences.from_holdfast < BFLOAT16_TOLERANCE
+        assert differences.by_steering > 2 * BFLOAT16_TOLERANCE
 
 
 @pytest.mark.parametrize("spec", ["none", "split-softmax:exponent=0.5", "pasta:alpha=0.05"])

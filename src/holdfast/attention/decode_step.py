@@ -104,7 +104,7 @@ def _step_in_one_kernel(
     return output
 
 
-# Span and rest apart
+# Span and rest, attended to separately
 
 
 @dataclass(frozen=True)
@@ -129,18 +129,19 @@ def _move_single_query(state: PassState, layer: int, inputs: LayerInputs) -> Ten
         if state.steering.trace:
             _record_all_or_nothing(state, plan, inputs)
         return None
-    rest, rest_lse = _attend_part(inputs, plan.rest)
-    attended, span_lse = _attend_part(inputs, plan.span)
+    rest_output, rest_lse = _attend_to_group(inputs, plan.rest)
+    span_output, span_lse = _attend_to_group(inputs, plan.span)
     log_odds = span_lse - rest_lse
     if plan.unseen is not None:
         log_odds = log_odds.add_(plan.unseen)
     mass = shift.mass(log_odds)
     if state.steering.trace:
-        on_span = mass
+        traced_mass = mass
         if plan.prompt_span is not plan.span:
-            on_span = mass * _prompt_span_share(inputs, plan.prompt_span, span_lse)
-        state.record_mass(on_span[..., 0].float())
-    return lerp(rest, attended, mass.reshape(attended.shape[:3])).reshape(inputs.query.shape)
+            traced_mass = mass * _prompt_span_share(inputs, plan.prompt_span, span_lse)
+        state.record_mass(traced_mass[..., 0].float())
+    output = lerp(rest_output, span_output, mass.reshape(span_output.shape[:3]))
+    return output.reshape(inputs.query.shape)
 
 
 def _get_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
@@ -156,7 +157,7 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     groups = state.columns.groups(keys)
     mask = inputs.mask
     ranges = groups.span, groups.rest, groups.prompt_span
-    all_pure = all(part is None or part.pure for part in ranges)
+    all_pure = all(key_range is None or key_range.pure for key_range in ranges)
     members = None if all_pure else state.columns.members(rows, keys)
     non_members = None if members is None else ~members
     span = rest = None
@@ -164,13 +165,14 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
         span = make_key_group(groups.span, slice_mask(mask, groups.span), members, dtype)
     if groups.rest is not None:
         rest = make_key_group(groups.rest, slice_mask(mask, groups.rest), non_members, dtype)
-    part = groups.prompt_span
     prompt_span = span
-    if part is None:
+    prompt_range = groups.prompt_span
+    if prompt_range is None:
         prompt_span = None
-    elif part is not groups.span:
+    elif prompt_range is not groups.span:
         in_span = state.columns.span(rows, keys)
-        prompt_span = make_key_group(part, slice_mask(mask, part), in_span, dtype)
+        prompt_mask = slice_mask(mask, prompt_range)
+        prompt_span = make_key_group(prompt_range, prompt_mask, in_span, dtype)
     if span is None or rest is None or (mask is None and groups.never_empty):
         return StepPlan(span, rest, prompt_span, None)
     return StepPlan(span, rest, prompt_span, _mark_unseen(span, rest))
@@ -192,13 +194,13 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
     """Computes attention in one call, with the methods' bias added to the scores of the span."""
     rows = inputs.query.shape[0]
     keys = inputs.key.shape[2]
-    wide = table.numbers.dtype
+    dtype = table.numbers.dtype
     members = state.shared(
-        "members", inputs.size, None, lambda: state.columns.members(rows, keys).to(wide)[:, None]
+        "members", inputs.size, None, lambda: state.columns.members(rows, keys).to(dtype)[:, None]
     )
     bias = table.numbers[0].unsqueeze(-1) * members
     if inputs.mask is not None:
-        bias = bias + whole_mask(state, inputs, wide)[:, :, 0]
+        bias = bias + whole_mask(state, inputs, dtype)[:, :, 0]
     groups = inputs.key.shape[1]
     bias = bias.expand(-1, inputs.query.shape[1], -1).unflatten(1, (groups, -1))
     packed = inputs.packed
@@ -239,22 +241,24 @@ def _prompt_span_share(inputs: LayerInputs, prompt_span: KeyGroup | None, lse: T
     return (_lse(inputs, prompt_span) - lse).clamp_(max=0).exp_().nan_to_num_(0.0)
 
 
-def _attend_part(inputs: LayerInputs, part: KeyGroup) -> Attended:
+def _attend_to_group(inputs: LayerInputs, group: KeyGroup) -> Attended:
     """Attends to one group: output [B, G, H/G, D] and log-sum-exp [B, H, 1]."""
-    key = part.of(inputs.key)
-    value = part.of(inputs.value)
-    output, lse = attend(inputs.packed, key, value, part.mask, inputs.scaling)
+    key = group.of(inputs.key)
+    value = group.of(inputs.value)
+    output, lse = attend(inputs.packed, key, value, group.mask, inputs.scaling)
     return Attended(output, lse.reshape(inputs.query.shape[0], -1, 1))
 
 
-def _lse(inputs: LayerInputs, part: KeyGroup) -> Tensor:
+def _lse(inputs: LayerInputs, group: KeyGroup) -> Tensor:
     """Log-sum-exp of the scores of one group, [B, H, 1]; -inf if no key of it is visible.
 
     In float32 and float64 the scores themselves are computed, as one query has few.
     """
     if inputs.query.dtype not in (torch.float32, torch.float64):
-        lse = _attend_part(inputs, part).lse
-        return lse if part.fully_masked is None else lse.masked_fill(part.fully_masked, -torch.inf)
-    scores = (inputs.packed @ part.of(inputs.key).mT).mul_(inputs.scaling)
-    scores = scores if part.mask is None else scores.add_(part.mask)
+        lse = _attend_to_group(inputs, group).lse
+        return (
+            lse if group.fully_masked is None else lse.masked_fill(group.fully_masked, -torch.inf)
+        )
+    scores = (inputs.packed @ group.of(inputs.key).mT).mul_(inputs.scaling)
+    scores = scores if group.mask is None else scores.add_(group.mask)
     return scores.logsumexp(-1).reshape(inputs.query.shape[0], -1, 1)

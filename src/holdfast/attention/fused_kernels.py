@@ -46,7 +46,7 @@ def is_fused(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """
     if not query.shape[-1] == key.shape[-1] == value.shape[-1]:
         return False
-    if torch.is_grad_enabled() and any(part.requires_grad for part in (query, key, value)):
+    if torch.is_grad_enabled() and any(states.requires_grad for states in (query, key, value)):
         return False
     if query.device.type == "cuda":
         size = query.shape[-1]
@@ -103,12 +103,12 @@ def _attend_on_cuda(
     repeats = query.shape[1] // key.shape[1]
     if repeats == 1:
         return _attend_efficiently(query, key, value, mask, causal, scaling)
-    parts = [
+    calls = [
         _attend_efficiently(query[:, head::repeats], key, value, mask, causal, scaling)
         for head in range(repeats)
     ]
-    output = torch.stack([part.output for part in parts], 2).flatten(1, 2)
-    lse = torch.stack([part.lse for part in parts], 2).flatten(1, 2)
+    output = torch.stack([call.output for call in calls], 2).flatten(1, 2)
+    lse = torch.stack([call.lse for call in calls], 2).flatten(1, 2)
     return Attended(output, lse)
 
 

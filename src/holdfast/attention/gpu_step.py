@@ -36,9 +36,10 @@ _MIN_KEYS = 256  # fewer keys are not worth a separate program
 # numbers that a program stores for a head before its outputs: the maximum and the sum of both
 # groups, and the sum over the span without generated tokens
 _SUMS = tl.constexpr(5)
-# arguments of the kernels that change often, so they are not compiled for each of their values
+# arguments that change often, so the kernels are not compiled for each of their values: those of
+# `_attend` alone, and those of both kernels
 _VARYING = ["first", "width", "copies", "mask_row", "keys", "part_keys"]
-_VARYING_OF_BOTH = ["parts", "table_stride"]
+_VARYING_IN_BOTH = ["parts", "table_stride"]
 _INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 
 
@@ -176,7 +177,7 @@ def _table_arguments(table: LayerTable | None) -> dict[str, Any]:
     }
 
 
-@triton.jit(do_not_specialize=[*_VARYING, *_VARYING_OF_BOTH])
+@triton.jit(do_not_specialize=[*_VARYING, *_VARYING_IN_BOTH])
 def _attend(
     query,
     key,
@@ -291,7 +292,7 @@ def _attend(
         )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=_VARYING_OF_BOTH)
+@triton.jit(do_not_specialize=_VARYING_IN_BOTH)
 def _join(
     table,
     table_stride,
@@ -368,24 +369,24 @@ def _write_output(
     # true for nan too, so that it is not lost
     has_rest = rest_sum != 0
     has_span = span_sum != 0
-    both = has_rest & has_span
-    rest_whole = tl.where(has_rest, rest_sum, 1.0)
-    span_whole = tl.where(has_span, span_sum, 1.0)
-    max_difference = tl.where(both, span_max, 0.0) - tl.where(both, rest_max, 0.0)
-    log_odds = max_difference * _LN2 + tl.log(span_whole) - tl.log(rest_whole)
+    has_both = has_rest & has_span
+    safe_rest_sum = tl.where(has_rest, rest_sum, 1.0)
+    safe_span_sum = tl.where(has_span, span_sum, 1.0)
+    max_difference = tl.where(has_both, span_max, 0.0) - tl.where(has_both, rest_max, 0.0)
+    log_odds = max_difference * _LN2 + tl.log(safe_span_sum) - tl.log(safe_rest_sum)
     if table is not None:
         table += row * HEADS + head if TABLE_HAS_HEADS else row + head * 0
         bias = tl.load(table, mask=is_head, other=0.0)
         exponent = tl.load(table + table_stride, mask=is_head, other=1.0)
         floor = tl.load(table + 2 * table_stride, mask=is_head, other=-float("inf"))
         log_odds = move_log_odds(log_odds, bias, exponent, floor)
-    span_share = tl.where(both, sigmoid(log_odds), tl.where(has_span, 1.0, 0.0))
-    rest_share = tl.where(both, sigmoid(-log_odds), tl.where(has_rest, 1.0, 0.0))
-    span_part = span_out * (span_share / span_whole)[:, None]
-    mixed = span_part + rest_out * (rest_share / rest_whole)[:, None]
+    span_share = tl.where(has_both, sigmoid(log_odds), tl.where(has_span, 1.0, 0.0))
+    rest_share = tl.where(has_both, sigmoid(-log_odds), tl.where(has_rest, 1.0, 0.0))
+    scaled_span_out = span_out * (span_share / safe_span_sum)[:, None]
+    mixed = scaled_span_out + rest_out * (rest_share / safe_rest_sum)[:, None]
     dim = tl.arange(0, BLOCK_SIZE)
     output_ptr = output + (row * HEADS + head)[:, None] * SIZE + dim[None, :]
     is_written = is_head[:, None] & (dim < SIZE)[None, :]
     tl.store(output_ptr, mixed.to(output.dtype.element_ty), mask=is_written)
     if mass is not None:
-        tl.store(mass + row * HEADS + head, span_share * prompt_sum / span_whole, mask=is_head)
+        tl.store(mass + row * HEADS + head, span_share * prompt_sum / safe_span_sum, mask=is_head)

@@ -45,11 +45,11 @@ _MAX_LOG_MASS = -1e-7
 
 @dataclass(frozen=True)
 class Block:
-    """Queries [first, last), and the part of the span that they see."""
+    """Queries [first, last), and the keys of the span that they see."""
 
     first: int
     last: int
-    part: KeyGroup
+    span: KeyGroup
     causal: bool = False
 
 
@@ -65,7 +65,7 @@ def move_queries(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
     shift = state.steering.layer_shift(layer, inputs.query)
     whole_prompt = inputs.mask is None and inputs.causal and span.stop < queries
     if whole_prompt and span.pure and heads is None:
-        return _attend_apart(shift, inputs, span)
+        return _attend_to_both(shift, inputs, span)
     output, lse = _attend_all(state, inputs)
     return _move(shift, inputs, output, lse, _get_blocks(state, inputs, span), heads)
 
@@ -82,8 +82,8 @@ def _attend_all(state: PassState, inputs: LayerInputs) -> Attended:
         return attend(query, inputs.key, inputs.value, bias, inputs.scaling)
     size = max(1, MAX_MASK_ELEMENTS // (mask.shape[0] * mask.shape[3]))
     pieces = [
-        attend(queries, inputs.key, inputs.value, to_additive(part, dtype), inputs.scaling)
-        for queries, part in zip(query.split(size, 2), mask.split(size, 2), strict=True)
+        attend(queries, inputs.key, inputs.value, to_additive(rows, dtype), inputs.scaling)
+        for queries, rows in zip(query.split(size, 2), mask.split(size, 2), strict=True)
     ]
     output = torch.cat([piece.output for piece in pieces], 2)
     return Attended(output, torch.cat([piece.lse for piece in pieces], 2))
@@ -111,27 +111,27 @@ def _move(
         group_shift = shift.for_heads(moved_heads)
         key = inputs.key[:, key_heads]
         value = inputs.value[:, key_heads]
-        which = slice(None) if moved_heads is None else moved_heads
-        query = inputs.query[:, which]
-        part_lse = lse[:, which]
+        head_index = slice(None) if moved_heads is None else moved_heads
+        query = inputs.query[:, head_index]
+        heads_lse = lse[:, head_index]
         for block in blocks:
-            between = slice(block.first, block.last)
-            attended, span_lse = attend(
-                query[:, :, between],
-                block.part.of(key),
-                block.part.of(value),
-                block.part.mask,
+            queries = slice(block.first, block.last)
+            span_output, span_lse = attend(
+                query[:, :, queries],
+                block.span.of(key),
+                block.span.of(value),
+                block.span.mask,
                 inputs.scaling,
                 causal=block.causal,
             )
-            if block.part.fully_masked is not None:
-                span_lse = span_lse.masked_fill(block.part.fully_masked, -torch.inf)
-            weight = _lerp_weight(group_shift, span_lse - part_lse[:, :, between])
+            if block.span.fully_masked is not None:
+                span_lse = span_lse.masked_fill(block.span.fully_masked, -torch.inf)
+            weight = _lerp_weight(group_shift, span_lse - heads_lse[:, :, queries])
             if moved_heads is None:
-                lerp(output[:, :, between], attended, weight)
+                lerp(output[:, :, queries], span_output, weight)
             else:
-                moved = lerp(output[:, moved_heads, between], attended, weight)
-                output[:, moved_heads, between] = moved
+                moved = lerp(output[:, moved_heads, queries], span_output, weight)
+                output[:, moved_heads, queries] = moved
     return output
 
 
@@ -155,7 +155,7 @@ def _lerp_weight(shift: LayerShift, log_mass: Tensor) -> Tensor:
     return softplus(log_odds).add_(shift.log_rest(log_odds)).expm1_().neg_()
 
 
-def _attend_apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Tensor:
+def _attend_to_both(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Tensor:
     """Computes causal attention of a whole prompt whose rows share one span, with all heads moved.
 
     Queries after the span attend to span and rest separately. The call without the span has one
@@ -163,7 +163,7 @@ def _attend_apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Ten
     """
     start = span.start
     stop = span.stop
-    part = KeyGroup(start, stop)
+    span_keys = KeyGroup(start, stop)
     up_to_span = replace(
         inputs,
         query=inputs.query[:, :, :stop],
@@ -174,22 +174,24 @@ def _attend_apart(shift: LayerShift, inputs: LayerInputs, span: KeyRange) -> Ten
     output, lse = attend(
         up_to_span.query, up_to_span.key, up_to_span.value, None, scaling, causal=True
     )
-    output = _move(shift, up_to_span, output, lse, [Block(start, stop, part, causal=True)], None)
-    key, value = (_drop_part(part, states) for states in (inputs.key, inputs.value))
+    output = _move(
+        shift, up_to_span, output, lse, [Block(start, stop, span_keys, causal=True)], None
+    )
+    key, value = (_without(span_keys, states) for states in (inputs.key, inputs.value))
     rest_queries = inputs.query[:, :, stop - start :]
-    rest, rest_lse = attend(rest_queries, key, value, None, scaling, causal=True)
+    rest_output, rest_lse = attend(rest_queries, key, value, None, scaling, causal=True)
     after_span = inputs.query[:, :, stop:]
-    attended, span_lse = attend(
-        after_span, part.of(inputs.key), part.of(inputs.value), None, scaling
+    span_output, span_lse = attend(
+        after_span, span_keys.of(inputs.key), span_keys.of(inputs.value), None, scaling
     )
     mass = shift.mass(span_lse - rest_lse[:, :, start:])
-    return torch.cat([output, lerp(rest[:, :, start:], attended, mass)], 2)
+    return torch.cat([output, lerp(rest_output[:, :, start:], span_output, mass)], 2)
 
 
-def _drop_part(part: KeyGroup, states: Tensor) -> Tensor:
-    """Removes a part from keys or values; returns a view if the part comes first."""
-    after = states[:, :, part.stop :]
-    return torch.cat([states[:, :, : part.start], after], 2) if part.start else after
+def _without(group: KeyGroup, states: Tensor) -> Tensor:
+    """Keys or values without those of a group; a view if the group comes first."""
+    after = states[:, :, group.stop :]
+    return torch.cat([states[:, :, : group.start], after], 2) if group.start else after
 
 
 def _get_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[Block]:
@@ -198,7 +200,7 @@ def _get_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequen
     if shared_blocks:
         return shared_blocks
     blocks = list(_make_blocks(state, inputs, span))
-    masks = [block.part.mask for block in blocks]
+    masks = [block.span.mask for block in blocks]
     if sum(mask.numel() for mask in masks if mask is not None) <= MAX_MASK_ELEMENTS:
         shared_blocks.extend(blocks)
     return blocks

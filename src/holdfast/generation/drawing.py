@@ -190,16 +190,16 @@ def _draw_from_likeliest(
     likeliest = likeliest.gather(-1, order)
     ids = ids.gather(-1, order)
     cumulated = likeliest.cumsum(-1, dtype=torch.float64)
-    kept = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
-    index = _index_at(quantile * kept[:, -1:], kept)
+    nucleus = likeliest.double().masked_fill(cumulated - likeliest >= top_p, 0.0).cumsum(-1)
+    index = _index_at(quantile * nucleus[:, -1:], nucleus)
     if likeliest.shape[-1] < size:
         # topk breaks ties with the last token arbitrarily, so such tokens do not count
         last = likeliest[:, -1:]
         counted = likeliest > last
         uncovered = (likeliest * counted).sum(-1, keepdim=True, dtype=torch.float64) < top_p
         # the nucleus ends within one token after `top_p`, and no other is likelier than the last
-        lowest = _index_at(quantile * top_p.clamp(max=1 - _ROUNDING), kept)
-        highest = _index_at(quantile * (top_p + last).clamp(max=1 + _ROUNDING), kept)
+        lowest = _index_at(quantile * top_p.clamp(max=1 - _ROUNDING), nucleus)
+        highest = _index_at(quantile * (top_p + last).clamp(max=1 + _ROUNDING), nucleus)
         certain = (lowest == highest) & (lowest < counted.sum(-1, keepdim=True))
         tokens = ids.gather(-1, torch.where(uncovered, lowest, index))
         tokens = tokens.masked_fill(uncovered & ~certain, _UNDECIDED)[:, 0]
@@ -242,12 +242,12 @@ def _draw_from_all(probabilities: Tensor, top_p: float, quantile: float) -> int:
         before = cumulated[index] - masses[index]
         return ids[order], shares, before + shares.cumsum(0)
 
-    kept_mass = float(cumulated[-1])
-    if top_p <= kept_mass:
+    nucleus_mass = float(cumulated[-1])
+    if top_p <= nucleus_mass:
         _, shares, reached = sort_bin(int(torch.searchsorted(cumulated, top_p)))
         # the nucleus ends with the token that reaches its mass
-        inside = (reached - shares < top_p).sum().clamp(min=1)
-        kept_mass = float(reached[inside - 1])
-    drawn_mass = quantile * kept_mass
+        num_in_nucleus = (reached - shares < top_p).sum().clamp(min=1)
+        nucleus_mass = float(reached[num_in_nucleus - 1])
+    drawn_mass = quantile * nucleus_mass
     ids, _, reached = sort_bin(int(torch.searchsorted(cumulated, drawn_mass, right=True)))
     return int(ids[(reached <= drawn_mass).sum().clamp(max=len(ids) - 1)])

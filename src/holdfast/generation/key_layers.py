@@ -97,7 +97,7 @@ class KeyLayer(DynamicLayer):
             self.dtype = like[0].dtype
             self.device = like[0].device
             self.is_initialized = True
-            empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
+            empty = [states.new_zeros(0, states.shape[-3], 0, states.shape[-1]) for states in like]
             slots = max(slots, self.shared.max_slots)
             self._resize(slots, self._with_spare(columns, 0), empty)
             return
@@ -130,14 +130,14 @@ class KeyLayer(DynamicLayer):
         if 4 * slots * (columns + SPARE_COLUMNS) < old_slots * old_columns:
             self._resize(2 * slots, columns + SPARE_COLUMNS, self.store)
 
-    def _resize(self, slots: int, columns: int, old: Sequence[Tensor]) -> None:
-        """Replaces the store by one of another size, with the tokens of all slots.
+    def _resize(self, slots: int, columns: int, sources: Sequence[Tensor]) -> None:
+        """Replaces the store by one of another size, with the tokens of `sources`.
 
         If memory runs out, nothing changes.
         """
         self.keys = self.values = None  # views would keep the old store alive
         resized = []
-        for source in old:
+        for source in sources:
             target = map_zeros(source, (slots, source.shape[1], columns, source.shape[3]))
             kept_slots = min(slots, source.shape[0])
             kept_columns = min(columns, source.shape[2])

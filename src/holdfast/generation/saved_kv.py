@@ -134,12 +134,14 @@ class CachedPrefix:
 
     def is_continued_by(self, longer: CachedPrefix) -> bool:
         """Whether `longer` begins with a copy of the same keys and values."""
-        old = self.kv
-        new = longer.kv
-        if old is None or new is None or new.tokens < old.tokens or new.min_prefix_len:
+        kv = self.kv
+        longer_kv = longer.kv
+        if kv is None or longer_kv is None:
             return False
         return (
-            new.rotary_lengths == old.rotary_lengths
+            longer_kv.tokens >= kv.tokens
+            and not longer_kv.min_prefix_len
+            and longer_kv.rotary_lengths == kv.rotary_lengths
             and longer.pass_methods == self.pass_methods
             and longer.token_ids[: len(self.token_ids)] == self.token_ids
             and longer.span[: len(self.span)] == self.span

@@ -92,7 +92,7 @@ class StateLayer(LinearAttentionLayer):
         return states
 
     def commit(self, results: Sequence[tuple[list[int], States]]) -> None:
-        """Replaces the states of slots with the results of passes, given as (slots, states)."""
+        """Replaces the states of slots by those after some passes, (slots, states) of each."""
         num_slots = len(self.shared.lengths)
         for slots, states in results:
             for name, state in states.items():

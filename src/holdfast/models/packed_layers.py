@@ -170,10 +170,13 @@ def pack_layers(model: nn.Module) -> None:
 
     An output layer that shares its weight with the embeddings needs that memory twice.
     """
-    owners = Counter(id(weight) for part in model.modules() for weight in part._parameters.values())
-    for name, part in list(model.named_modules()):
-        if type(part) is nn.Linear and _fits(part.weight):
-            model.set_submodule(name, PackedLinear.of(part, owners[id(part.weight)] > 1))
+    num_owners = Counter(
+        id(weight) for module in model.modules() for weight in module._parameters.values()
+    )
+    for name, module in list(model.named_modules()):
+        if type(module) is nn.Linear and _fits(module.weight):
+            is_tied = num_owners[id(module.weight)] > 1
+            model.set_submodule(name, PackedLinear.of(module, is_tied))
 
 
 def is_as_packed(module: nn.Module) -> bool:

@@ -54,7 +54,7 @@ class RenderedRequest:
     def span_ranges(self) -> list[tuple[int, int]]:
         """The first and last (exclusive) token of each run of tokens to emphasise."""
         span = (False, *self.token_request.prompts[0].span, False)
-        edges = [at for at, (left, right) in enumerate(pairwise(span)) if left != right]
+        edges = [token for token, (before, after) in enumerate(pairwise(span)) if before != after]
         return list(zip(edges[::2], edges[1::2], strict=True))
 
     def with_resolved(self, request: Request, rehearsed: int) -> RenderedRequest:

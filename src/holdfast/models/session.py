@@ -208,11 +208,11 @@ class LocalSession:
         """Renders requests so that they continue their threads, with any rehearsal they need."""
         requests = [self._check_methods(request) for request in requests]
         batch = self._render_without_rehearsals(requests)
-        unresolved = [n for n, request in enumerate(requests) if request.compiled.rehearsed]
-        to_rehearse = [rehearsal_of(requests[n]) for n in unresolved]
+        unresolved = [index for index, request in enumerate(requests) if request.compiled.rehearsed]
+        to_rehearse = [rehearsal_of(requests[index]) for index in unresolved]
         rehearsals = self._render_without_rehearsals(to_rehearse)
-        for n, rehearsal in zip(unresolved, rehearsals, strict=True):
-            batch[n] = replace(batch[n], rehearsal=rehearsal)
+        for index, rehearsal in zip(unresolved, rehearsals, strict=True):
+            batch[index] = replace(batch[index], rehearsal=rehearsal)
         return batch
 
     def _check_methods(self, request: Request) -> Request:

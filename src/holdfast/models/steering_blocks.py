@@ -120,7 +120,9 @@ def _warn(message: str) -> None:
 
 def _spec(compiled: CompiledMethods) -> str:
     """The spec string of methods; a method without one, such as a custom class, has its name."""
-    names = [spec_of([m]) if type(m) in METHODS else m.name for m in compiled.methods]
+    names = [
+        spec_of([method]) if type(method) in METHODS else method.name for method in compiled.methods
+    ]
     return "+".join(names) or spec_of(())
 
 
@@ -175,11 +177,11 @@ def _read_rows(methods: Any, rows: int) -> list[CompiledMethods]:
             allowed=rows,
         )
     if not nested:
-        return [_read(methods)] * rows
-    return [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
+        return [_read_row(methods)] * rows
+    return [_read_row(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
 
 
-def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
+def _read_row(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
     """Reads the methods of a row; refuses those that do not act inside a pass."""
     compiled = compile_methods(read_methods(methods))
     compiled.refuse_without_suite()
@@ -278,35 +280,35 @@ def encode_chats(
         UsageError: there are no chats, a chat is malformed, or there is emphasis for another number
             of chats or beside `spares_replies`.
     """
-    parts = [()] * len(chats) if emphasis is None else emphasis
-    if not chats or len(parts) != len(chats):
+    by_chat = [()] * len(chats) if emphasis is None else emphasis
+    if not chats or len(by_chat) != len(chats):
         raise UsageError(
-            f"There are {len(chats)} chats and emphasis for {len(parts)}; give at least one chat,"
+            f"There are {len(chats)} chats and emphasis for {len(by_chat)}; give at least one chat,"
             " and emphasis for each, () for none.",
             option="emphasis",
-            value=len(parts),
+            value=len(by_chat),
             allowed=len(chats),
         )
-    if spares_replies and any(parts):
+    if spares_replies and any(by_chat):
         raise UsageError(
             "With spares_replies the span is everything but earlier replies, so there can be no"
             " emphasis; leave one of them out.",
             option="emphasis",
-            value=list(parts),
+            value=list(by_chat),
         )
-    requests = [
-        Request(chat, system_as=system_as, emphasis=part)
-        for chat, part in zip(chats, parts, strict=True)
+    requests = [  # which check the chats
+        Request(chat, system_as=system_as, emphasis=parts)
+        for chat, parts in zip(chats, by_chat, strict=True)
     ]
     prompts = [
         render(
-            chat.messages,
+            request.messages,
             tokenizer,
-            system_as=chat.system_as,
-            emphasis=chat.emphasis or None,
+            system_as=request.system_as,
+            emphasis=request.emphasis or None,
             spares_replies=spares_replies,
         )
-        for chat in requests
+        for request in requests
     ]
     pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     return _pad(prompts, pad_id or 0, device)

@@ -38,14 +38,15 @@ class ThreadCache:
         """Replaces the prefixes of a thread, and evicts keys and values beyond the limit."""
         earlier = self._prefixes.get(thread, ())
         self.forget(thread)
-        kept: list[CachedPrefix] = []
-        for new, old in zip_longest(prefixes, earlier[: len(prefixes)]):
-            if old is not None and old.is_continued_by(new):
-                old.become(new)  # requests that wait with it use the new copy, the only one left
-                kept.append(old)
+        merged: list[CachedPrefix] = []
+        for prefix, before in zip_longest(prefixes, earlier[: len(prefixes)]):
+            if before is not None and before.is_continued_by(prefix):
+                # requests that wait with it use the new copy, the only one that remains
+                before.become(prefix)
+                merged.append(before)
             else:
-                kept.append(new)
-        self._prefixes[thread] = tuple(kept)
+                merged.append(prefix)
+        self._prefixes[thread] = tuple(merged)
         self.size += _size(self._prefixes[thread])
         for others in self._prefixes.values():
             if self.size <= self.limit:

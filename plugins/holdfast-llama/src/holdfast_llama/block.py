@@ -23,8 +23,8 @@ from holdfast_llama.span_search import Range, read_hold
 from holdfast_llama.steered_rows import SteeredRow
 from holdfast_llama.weights import AttentionWeights, defer_signals
 
-_MAX_PIECE = 1024  # bytes of a token
-_REPLACED = ("eval", "generate", "_create_completion")
+_MAX_TOKEN_BYTES = 1024
+_REPLACED_METHODS = ("eval", "generate", "_create_completion")
 
 
 @contextmanager
@@ -118,7 +118,7 @@ class SteeringBlock:
         self._eval = llama.eval
         llama._ctx = self._context
         llama.reset()
-        for name in _REPLACED:
+        for name in _REPLACED_METHODS:
             original = getattr(llama, name)
             replacement = self._forward if name == "eval" else self._only_while_open(original)
             setattr(llama, name, _Replacement(replacement))
@@ -142,7 +142,7 @@ class SteeringBlock:
     def close(self) -> None:
         """Restores the model's own context."""
         self._open = False
-        for name in _REPLACED:
+        for name in _REPLACED_METHODS:
             delattr(self._llama, name)
         self._llama._ctx = self._stock
         self._context.close()
@@ -190,26 +190,26 @@ class SteeringBlock:
         if past != len(self._tokens) or len(tokens) > 1 or not past:
             span = self._search.find(ids, self._bytes_of)
             includes_generated = any(method.span_includes_generated for method in self._methods)
-            if self._span[:past] != span[:past] or (includes_generated and past):
-                # the cached keys were computed under another span
-                llama.n_tokens = 0
+            was_under_other_span = self._span[:past] != span[:past]
+            if was_under_other_span or (includes_generated and past):
+                llama.n_tokens = 0  # the keys in the context cannot be used
                 tokens = ids
             self._span = span
             self._masses = []
             self._uniform = []
         for start in range(0, len(tokens), llama.n_batch):
-            piece = tokens[start : start + llama.n_batch]
-            begin = llama.n_tokens
-            row = SteeredRow(0, begin, self._span, self._methods, self._trace)
-            self._weights.begin([row], [begin + len(piece)])
+            chunk = tokens[start : start + llama.n_batch]
+            num_before = llama.n_tokens
+            row = SteeredRow(0, num_before, self._span, self._methods, self._trace)
+            self._weights.begin([row], [num_before + len(chunk)])
             try:
                 with defer_signals():
-                    self._eval(piece)
+                    self._eval(chunk)
                 self._weights.finish()
             except BaseException:
                 self._weights.abandon()
-                llama.n_tokens = begin
-                self._tokens = ids[:begin]
+                llama.n_tokens = num_before
+                self._tokens = ids[:num_before]
                 raise
         self._tokens = ids
         if self._trace:
@@ -219,8 +219,8 @@ class SteeringBlock:
     def _bytes_of(self, token: int) -> bytes:
         """Returns the bytes of a token's text."""
         vocab = llama_cpp.llama_model_get_vocab(self._llama._model.model)
-        buffer = ctypes.create_string_buffer(_MAX_PIECE)
-        size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _MAX_PIECE, 0, True)
+        buffer = ctypes.create_string_buffer(_MAX_TOKEN_BYTES)
+        size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _MAX_TOKEN_BYTES, 0, True)
         return buffer.raw[:size]
 
 

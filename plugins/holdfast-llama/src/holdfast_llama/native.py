@@ -67,11 +67,11 @@ def check_library() -> None:
         ModelError: names the version, or the field.
     """
     check_version(llama_cpp.__version__)
-    for known, defaults in (
+    for expected, defaults in (
         (_CONTEXT_DEFAULTS, llama_cpp.llama_context_default_params()),
         (_MODEL_DEFAULTS, llama_cpp.llama_model_default_params()),
     ):
-        for field, value in known.items():
+        for field, value in expected.items():
             if (actual := getattr(defaults, field)) != value:
                 raise ModelError(
                     f"llama.cpp's default of {field} is {actual!r} and not {value!r}, so its"
@@ -216,16 +216,7 @@ class NativeContext:
         self.columns = columns
         self.steers = steers
         self.weights = AttentionWeights(model.layers, model.heads, on_host=model.gpu_layers == 0)
-        parameters = llama_cpp.llama_context_default_params()
-        parameters.n_ctx = columns * max_sequences
-        parameters.n_seq_max = max_sequences
-        parameters.kv_unified = False
-        parameters.n_batch = parameters.n_ubatch = CHUNK
-        num_outputs = max(_MAX_OUTPUTS, max_sequences)
-        parameters.n_outputs_max = parameters.n_outputs_max_per_seq = num_outputs
-        parameters.n_threads = parameters.n_threads_batch = threads
-        parameters.type_k = parameters.type_v = cache_type(cache)
-        parameters.swa_full = True
+        parameters = _context_parameters(max_sequences, columns, threads, cache)
         if flash is None:
             flash = not steers
         parameters.flash_attn_type = FLASH_ON if flash else FLASH_OFF
@@ -242,10 +233,10 @@ class NativeContext:
         self._memory = llama_cpp.llama_get_memory(self.pointer)
         self._batch = llama_cpp.llama_batch_init(max(CHUNK, max_sequences), 0, 1)
         weakref.finalize(self, llama_cpp.llama_batch_free, self._batch)
-        if (known := llama_cpp.llama_n_seq_max(self.pointer)) != max_sequences:
+        if (num_streams := llama_cpp.llama_n_seq_max(self.pointer)) != max_sequences:
             raise ModelError(
-                f"llama.cpp made {known} streams instead of {max_sequences}, so its binding does"
-                " not match the library; reinstall llama-cpp-python."
+                f"llama.cpp made {num_streams} streams instead of {max_sequences}, so its binding"
+                " does not match the library; reinstall llama-cpp-python."
             )
 
     def crop(self, stream: int, length: int) -> None:
@@ -291,18 +282,18 @@ class NativeContext:
                 f"{len(rows)} rows of {longest} tokens do not fit into one pass; forward them"
                 " separately."
             )
-        shape = len(rows), logits, self.model.vocabulary
-        last_logits = np.zeros(shape, np.float32)
+        last_logits = np.zeros((len(rows), logits, self.model.vocabulary), np.float32)
         chunk = CHUNK if logits == 1 else _MAX_OUTPUTS
         try:
             start = 0
             while start < longest:
                 stop = longest if len(rows) > 1 else min(start + chunk, longest)
                 self._pass(rows, tokens, start, stop, logits)
-                for number, count in enumerate(counts):
+                for row_number, count in enumerate(counts):
                     for position in range(max(start, count - logits), min(stop, count)):
-                        index = number * (stop - start) + position - start
-                        last_logits[number, position - count + logits] = self._logits_of(index)
+                        index = row_number * (stop - start) + position - start  # in the pass
+                        nth = position - (count - logits)  # among the last tokens of the row
+                        last_logits[row_number, nth] = self._logits_of(index)
                 start = stop
             for row, count in zip(rows, counts, strict=True):
                 if count < longest:
@@ -352,6 +343,21 @@ class NativeContext:
                 f"llama.cpp could not forward {batch.n_tokens} tokens (it returned {code}, where 1"
                 " means no free cells); use a larger --engine context=TOKENS."
             )
+
+
+def _context_parameters(max_sequences: int, columns: int, threads: int, cache: str) -> Any:
+    """llama.cpp's parameters of a context; see `NativeContext`."""
+    parameters = llama_cpp.llama_context_default_params()
+    parameters.n_ctx = columns * max_sequences
+    parameters.n_seq_max = max_sequences
+    parameters.kv_unified = False
+    parameters.n_batch = parameters.n_ubatch = CHUNK
+    num_outputs = max(_MAX_OUTPUTS, max_sequences)
+    parameters.n_outputs_max = parameters.n_outputs_max_per_seq = num_outputs
+    parameters.n_threads = parameters.n_threads_batch = threads
+    parameters.type_k = parameters.type_v = cache_type(cache)
+    parameters.swa_full = True
+    return parameters
 
 
 def _free_context(pointer: Any, *_: object) -> None:

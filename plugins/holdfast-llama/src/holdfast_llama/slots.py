@@ -44,8 +44,12 @@ class SavedStream:
     Args:
         tokens: how many of the saved tokens are used.
         state: keys and values of all saved tokens, as serialised by llama.cpp.
-        steers: the kind of context that they are for.
+        steers: whether they are for a context that materialises attention weights.
         saved: how many tokens were saved.
+        min_prefix_len: how many tokens have to be used at least: any number can be.
+        start: the first saved token.
+        rotary_lengths: the lengths of a text for which the keys are right: all, since llama.cpp
+            chooses the rotary factors by the length of the context.
     """
 
     tokens: int
@@ -54,7 +58,6 @@ class SavedStream:
     saved: int
     min_prefix_len: int = 0
     start: int = 0
-    # llama.cpp chooses the rotary factors by the length of the context, not of the text
     rotary_lengths: range = EVERY_LENGTH
 
     @property

@@ -28,7 +28,7 @@ from holdfast.methods.table import layer_table
 from holdfast_llama.layer_moves import LayerMoves
 from holdfast_llama.steered_rows import ColumnRun, ColumnSets, SteeredRow
 
-NAME = "kq_soft_max"
+WEIGHTS_NODE = "kq_soft_max"  # llama.cpp's name of attention weights
 # ggml's type numbers
 _FLOAT32 = 0
 _FLOAT16 = 1
@@ -55,7 +55,8 @@ class _Tensor(ctypes.Structure):
 
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(llama_cpp.llama_cpp._lib, name)  # ggml's, through libllama's dependencies
+    """A function of ggml, which libllama depends on, with the types of its result and arguments."""
+    function = getattr(llama_cpp.llama_cpp._lib, name)
     function.restype = result
     function.argtypes = arguments
     return function
@@ -63,10 +64,11 @@ def _function(name: str, result: Any, *arguments: Any) -> Any:
 
 _get_name = _function("ggml_get_name", ctypes.c_char_p, ctypes.c_void_p)
 _get_data = _function("ggml_get_data", ctypes.c_void_p, ctypes.c_void_p)
-_count = _function("ggml_nelements", ctypes.c_int64, ctypes.c_void_p)
-_copy = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
-_tensor_get = _function("ggml_backend_tensor_get", None, *_copy)
-_tensor_set = _function("ggml_backend_tensor_set", None, *_copy)
+_count_elements = _function("ggml_nelements", ctypes.c_int64, ctypes.c_void_p)
+# of a tensor, the host's memory, an offset in the tensor, and a number of bytes
+_COPY_ARGUMENTS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
+_copy_to_host = _function("ggml_backend_tensor_get", None, *_COPY_ARGUMENTS)
+_copy_from_host = _function("ggml_backend_tensor_set", None, *_COPY_ARGUMENTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,7 @@ class AttentionWeights:
         self.callback = llama_cpp.ggml_backend_sched_eval_callback(self._on_node)
         self.mass = np.empty((0, layers, heads))
         self.uniform = np.empty((0, layers))
-        self._names = {f"{NAME}-{layer}".encode(): layer for layer in range(layers)}
+        self._names = {f"{WEIGHTS_NODE}-{layer}".encode(): layer for layer in range(layers)}
         self._plans: list[_Plan] = []
         self._rows: Sequence[SteeredRow] = ()
         self._ends: Sequence[int] = ()
@@ -177,8 +179,7 @@ class AttentionWeights:
             for name, layer in self._names.items()
             if self._traced or layers[layer] is not None
         }
-        pairs = zip(rows, ends, strict=True)
-        self._runs = [row.runs_until(end) for row, end in pairs]
+        self._runs = [row.runs_until(end) for row, end in zip(rows, ends, strict=True)]
         self.mass = np.full((len(rows), self.layers, self.heads), np.nan, np.float32)
         self.uniform = np.full((len(rows), self.layers), np.nan, np.float32)
 
@@ -196,9 +197,9 @@ class AttentionWeights:
             raise error
         if missed := sorted(set(self._wanted.values()) - self._reached):
             raise ModelError(
-                f"Layers {', '.join(map(str, missed))} of {self.layers} computed no {NAME}, so"
-                " their attention cannot be steered or traced in llama.cpp; use another model, or"
-                " leave llama: out to run it in Holdfast's own engine."
+                f"Layers {', '.join(map(str, missed))} of {self.layers} computed no {WEIGHTS_NODE},"
+                " so their attention cannot be steered or traced in llama.cpp; use another model,"
+                " or leave llama: out to run it in Holdfast's own engine."
             )
 
     def abandon(self) -> None:
@@ -256,7 +257,7 @@ class AttentionWeights:
                 rest = np.maximum(1 - span, rest)
             factors = self._steer(weights, span, rest, moves)
             if not self.on_host:
-                _tensor_set(address, weights.ctypes.data, 0, weights.nbytes)
+                _copy_from_host(address, weights.ctypes.data, 0, weights.nbytes)
             if self._traced:
                 self.mass[:, layer] = (traced * factors)[rows, :, self._last]
         self.uniform[:, layer] = uniform
@@ -285,11 +286,11 @@ class AttentionWeights:
         has_layout = (
             tensor.data == _get_data(address)
             and tensor.name == _get_name(address)
-            and width * queries * heads * streams == _count(address)
+            and width * queries * heads * streams == _count_elements(address)
         )
         if not has_layout or tensor.type != _FLOAT32:
             raise ModelError(
-                f"{NAME} has a memory layout that holdfast-llama does not know; install a"
+                f"{WEIGHTS_NODE} has a memory layout that holdfast-llama does not know; install a"
                 " llama-cpp-python that it was tested with."
             )
         if streams != len(self._rows):
@@ -299,10 +300,10 @@ class AttentionWeights:
             )
         shape = streams, heads, queries, width
         if self.on_host:
-            memory = (ctypes.c_float * _count(address)).from_address(tensor.data)
+            memory = (ctypes.c_float * _count_elements(address)).from_address(tensor.data)
             return np.frombuffer(memory, np.float32).reshape(shape)
         weights = np.empty(shape, np.float32)
-        _tensor_get(address, weights.ctypes.data, 0, weights.nbytes)
+        _copy_to_host(address, weights.ctypes.data, 0, weights.nbytes)
         return weights
 
     def _uniform_mass(self, tensor: _Tensor, columns: ColumnSets) -> np.ndarray:
@@ -324,24 +325,32 @@ class AttentionWeights:
         Raises:
             ModelError: they are not the row's latest tokens, in order.
         """
-        address = tensor.src[1]
-        mask = _Tensor.from_address(address)
-        known = {_FLOAT32: np.float32, _FLOAT16: np.float16}
-        if mask.type not in known or mask.ne[0] != width or mask.ne[3] != len(self._rows):
-            raise ModelError(
-                f"The attention mask of {NAME} has a form that holdfast-llama does not know;"
-                " install a llama-cpp-python that it was tested with."
-            )
-        read = np.empty((len(self._rows), width), known[mask.type])
-        for number, (line, last) in enumerate(zip(read, self._last, strict=True)):
-            offset = number * mask.nb[3] + (last % tensor.ne[1]) * mask.nb[1]
-            _tensor_get(address, line.ctypes.data, offset, line.nbytes)
-        visible: np.ndarray = read > -np.inf
-        for line, end in zip(visible, self._ends, strict=True):
-            seen = np.flatnonzero(line)
-            if not len(seen) or seen[-1] != end - 1 or len(seen) != end - seen[0]:
+        visible: np.ndarray = self._read_last_masks(tensor, width) > -np.inf
+        for row_visible, end in zip(visible, self._ends, strict=True):
+            columns = np.flatnonzero(row_visible)
+            if not len(columns) or columns[-1] != end - 1 or len(columns) != end - columns[0]:
                 raise ModelError(
                     f"llama.cpp does not keep {end} tokens in the order of their positions; this is"
                     " a bug in holdfast-llama, please report it."
                 )
         return visible
+
+    def _read_last_masks(self, tensor: _Tensor, width: int) -> np.ndarray:
+        """Reads the attention mask of the last query of each row, [row, column].
+
+        Raises:
+            ModelError: the mask does not have the expected layout.
+        """
+        address = tensor.src[1]
+        mask = _Tensor.from_address(address)
+        dtypes = {_FLOAT32: np.float32, _FLOAT16: np.float16}
+        if mask.type not in dtypes or mask.ne[0] != width or mask.ne[3] != len(self._rows):
+            raise ModelError(
+                f"The attention mask of {WEIGHTS_NODE} has a form that holdfast-llama does not"
+                " know; install a llama-cpp-python that it was tested with."
+            )
+        masks = np.empty((len(self._rows), width), dtypes[mask.type])
+        for row, (row_mask, last) in enumerate(zip(masks, self._last, strict=True)):
+            offset = row * mask.nb[3] + (last % tensor.ne[1]) * mask.nb[1]
+            _copy_to_host(address, row_mask.ctypes.data, offset, row_mask.nbytes)
+        return masks

@@ -15,7 +15,7 @@ from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved_weights import on_rank
+from holdfast_vllm.moved_weights import RankHeads, on_rank
 from holdfast_vllm.moves import Move, members
 from holdfast_vllm.pages import read_pages
 
@@ -25,32 +25,31 @@ class Chunk:
     """The queries of one row in one pass.
 
     Args:
-        moved: the queries.
+        move: the queries.
         pages: int64 [1, page], the pages of the row's keys.
         state: the steering of the row, over the keys that it has so far.
         mask: bool [1, 1, query, key]; None if the chunk is the whole context.
     """
 
-    moved: Move
+    move: Move
     pages: Tensor
     state: PassState
     mask: Tensor | None
 
     @classmethod
-    def of(cls, moved: Move, table: Tensor, size: int, heads: tuple[int, int]) -> Chunk:
+    def of(cls, move: Move, table: Tensor, size: int, heads: RankHeads) -> Chunk:
         """Plans a row once for all layers; see `Steps.of`."""
-        length = moved.length
-        admitted = moved.admitted
-        pages = table[moved.row : moved.row + 1, : -(-length // size)].long()
+        length = move.length
+        admitted = move.admitted
+        pages = table[move.row : move.row + 1, : -(-length // size)].long()
         span = members([admitted], length, three=True)[0]
-        methods = on_rank(admitted.methods, *heads)
-        rows = [compile_methods(methods)]
-        state = PassState(BatchSteering(span, rows, prompt_columns=[admitted.prompt]))
+        methods = on_rank(admitted.methods, heads)
+        steering = BatchSteering(span, [compile_methods(methods)], prompt_columns=[admitted.prompt])
         mask = None
-        if moved.position:
-            positions = torch.arange(moved.position, length)[:, None]
+        if move.position:
+            positions = torch.arange(move.position, length)[:, None]
             mask = (torch.arange(length) <= positions)[None, None]
-        return cls(moved, pages, state, mask)
+        return cls(move, pages, PassState(steering), mask)
 
     @property
     def writes(self) -> bool:
@@ -66,17 +65,17 @@ class Chunk:
         if not self.state.steering.touches(states.number):
             return
         key, value = (
-            part[:, :, : self.moved.length] for part in read_pages(states.cache, self.pages)
+            part[:, :, : self.move.length] for part in read_pages(states.cache, self.pages)
         )
-        rows = slice(self.moved.first, self.moved.first + self.moved.count)
-        query = states.query[rows].transpose(0, 1)[None]
-        whole = self.mask is None
+        queries = slice(self.move.first, self.move.first + self.move.count)
+        query = states.query[queries].transpose(0, 1)[None]
+        is_whole = self.mask is None
         result = move_queries(
             self.state,
             states.number,
-            LayerInputs(query, key, value, self.mask, whole, states.scaling),
+            LayerInputs(query, key, value, self.mask, is_whole, states.scaling),
         )
         if result is None:  # all keys are in one group
             mask = None if self.mask is None else to_additive(self.mask, query.dtype)
-            result, _ = attend(query, key, value, mask, states.scaling, causal=whole)
-        states.output[rows] = result[0].transpose(0, 1)
+            result, _ = attend(query, key, value, mask, states.scaling, causal=is_whole)
+        states.output[queries] = result[0].transpose(0, 1)

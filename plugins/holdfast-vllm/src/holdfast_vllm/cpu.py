@@ -25,6 +25,7 @@ from vllm.v1.attention.backends.cpu_attn import (
 from holdfast_vllm.chunks import Chunk
 from holdfast_vllm.layers import LayerPass, report_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
+from holdfast_vllm.moved_weights import RankHeads
 from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, separate_recorded_queries
 from holdfast_vllm.pages import is_readable
 from holdfast_vllm.row_copies import RowCopies
@@ -97,7 +98,7 @@ class Builder(CPUAttentionMetadataBuilder):
             self._set_isa_to_layers(self.layer_names)
         self._engine = engine_of(self.vllm_config)
         self._row_copies = RowCopies()
-        self._heads = get_tensor_model_parallel_rank() * self.num_heads, self.num_heads
+        self._heads = RankHeads(get_tensor_model_parallel_rank() * self.num_heads, self.num_heads)
         if self._can_read():
             self._engine.backends.add("CPU")
 
@@ -122,33 +123,33 @@ class Builder(CPUAttentionMetadataBuilder):
             lengths = common.seq_lens.tolist()
             moves = separate_recorded_queries(moves_of(rows, starts, lengths))
         groups: dict[BatchKey, list[Move]] = defaultdict(list)
-        for moved in moves:
-            if moved.count == 1:
-                groups[self._batch_key(moved)].append(moved)
+        for move in moves:
+            if move.count == 1:
+                groups[self._batch_key(move)].append(move)
         self._row_copies.retain(list(groups))
         if not moves:
             return None
         table = common.block_table_tensor
-        parts = [self._chunk(moved, table) for moved in moves if moved.count > 1]
+        parts = [self._chunk(move, table) for move in moves if move.count > 1]
         parts += [self._steps(key, group, table) for key, group in groups.items()]
-        steered = sum(moved.count for moved in moves if moved.writes)
+        steered = sum(move.count for move in moves if move.writes)
         has_all_queries = steered == common.num_actual_tokens
         return Plan(parts, has_all_queries, self._engine.masses)
 
-    def _batch_key(self, moved: Move) -> BatchKey:
-        pages = -(-moved.length // self.block_size)
+    def _batch_key(self, move: Move) -> BatchKey:
+        pages = -(-move.length // self.block_size)
         max_pages = 1 << (pages - 1).bit_length()
-        return BatchKey(moved.writes, needs_three(moved.admitted), max_pages)
+        return BatchKey(move.writes, needs_three(move.admitted), max_pages)
 
     def _steps(self, key: BatchKey, moves: list[Move], table: Tensor) -> Part:
         pool = self._row_copies.pool(key, key.max_pages * self.block_size)
-        moves = [moves[number] for number in pool.assign([moved.admitted for moved in moves])]
+        moves = [moves[number] for number in pool.assign([move.admitted for move in moves])]
         return Steps.of(moves, table, self.block_size, self._heads, self._row_copies, pool)
 
-    def _chunk(self, moved: Move, table: Tensor) -> Part:
-        if disagrees(moved.admitted):
-            return Steps.of([moved], table, self.block_size, self._heads)
-        return Chunk.of(moved, table, self.block_size, self._heads)
+    def _chunk(self, move: Move, table: Tensor) -> Part:
+        if disagrees(move.admitted):
+            return Steps.of([move], table, self.block_size, self._heads)
+        return Chunk.of(move, table, self.block_size, self._heads)
 
 
 class Impl(CPUAttentionBackendImpl):

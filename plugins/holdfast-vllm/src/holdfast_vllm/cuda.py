@@ -42,7 +42,7 @@ from holdfast_vllm.kernel import (
 )
 from holdfast_vllm.layers import report_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved_weights import Methods, on_rank, touches
+from holdfast_vllm.moved_weights import Methods, RankHeads, on_rank, touches
 from holdfast_vllm.moves import Move, counts_generated, moves_of
 from holdfast_vllm.status import engine_of, uses_full_graphs
 
@@ -70,7 +70,7 @@ class Plan:
     @property
     def records_mass(self) -> bool:
         """Whether the mass of any query is recorded."""
-        return any(moved.records_mass for moved in self.moves)
+        return any(move.records_mass for move in self.moves)
 
     def moves_layer(self, layer: int) -> bool:
         """Whether there is anything to do in a layer; in a full graph there always is."""
@@ -100,7 +100,8 @@ class Builder(FlashAttentionMetadataBuilder):
         super().__init__(*args, **kwargs)
         self._engine = engine_of(self.vllm_config)
         self._engine.backends.add("CUDA")
-        self._first_head = get_tensor_model_parallel_rank() * self.num_heads_q
+        rank = get_tensor_model_parallel_rank()
+        self._heads = RankHeads(rank * self.num_heads_q, self.num_heads_q)
         self._buffers = self._make_buffers() if uses_full_graphs(self.vllm_config) else None
 
     def _make_buffers(self) -> Buffers:
@@ -140,8 +141,7 @@ class Builder(FlashAttentionMetadataBuilder):
             lengths = common.seq_lens_cpu_upper_bound
             lengths = common.seq_lens.cpu() if lengths is None else lengths
             moves = moves_of(rows, common.query_start_loc_cpu.tolist(), lengths.tolist())
-        rank = self._first_head, self.num_heads_q
-        methods = tuple(on_rank(moved.admitted.methods, *rank) for moved in moves)
+        methods = tuple(on_rank(move.admitted.methods, self._heads) for move in moves)
         masses = self._engine.masses
         buffers = self._buffers
         if buffers is not None:
@@ -152,7 +152,7 @@ class Builder(FlashAttentionMetadataBuilder):
         if not moves:
             return None
         heads_per_group = self.num_heads_q // self.num_heads_kv
-        runs = [_run_of(moved) for moved in moves]
+        runs = [_run_of(move) for move in moves]
         queries = KernelQueries.of(runs, heads_per_group, common.seq_lens.device)
         return Plan(moves, methods, queries, masses)
 
@@ -188,25 +188,8 @@ class Impl(FlashAttentionImpl):
                 layer, query, key, value, kv_cache, attn_metadata, output,
                 output_scale, output_block_scale,
             )  # fmt: skip
-        count = attn_metadata.num_actual_tokens
         keys, values = kv_cache.transpose(1, 2).split(self.head_size, dim=-1)
-        _, lse = fa_utils.flash_attn_varlen_func(
-            q=query[:count],
-            k=keys,
-            v=values,
-            out=output[:count],
-            cu_seqlens_q=attn_metadata.query_start_loc,
-            max_seqlen_q=attn_metadata.max_query_len,
-            seqused_k=attn_metadata.seq_lens,
-            max_seqlen_k=attn_metadata.max_seq_len,
-            softmax_scale=self.scale,
-            causal=True,
-            block_table=attn_metadata.block_table,
-            scheduler_metadata=attn_metadata.scheduler_metadata,
-            fa_version=self.vllm_flash_attn_version,
-            num_splits=attn_metadata.max_num_splits,
-            return_softmax_lse=True,
-        )
+        lse = self._attend(query, keys, values, attn_metadata, output)
         if plan.buffers is not None:
             table, mass = plan.buffers.layer(number)
         else:
@@ -219,19 +202,49 @@ class Impl(FlashAttentionImpl):
             output, lse, query, keys, values, pages, plan.queries, table, self.scale, mass
         )
         if plan.buffers is None and mass is not None:
-            for run, moved in enumerate(plan.moves):
-                if moved.records_mass:
-                    plan.masses.record(moved.admitted.trace, number, mass[run])
+            for run, move in enumerate(plan.moves):
+                if move.records_mass:
+                    plan.masses.record(move.admitted.trace, number, mass[run])
         return output
 
+    def _attend(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        metadata: FlashAttentionMetadata,
+        output: Tensor,
+    ) -> Tensor:
+        """Writes the unsteered outputs; returns the log-sum-exps, float32 [head, query]."""
+        count = metadata.num_actual_tokens
+        _, lse = fa_utils.flash_attn_varlen_func(
+            q=query[:count],
+            k=keys,
+            v=values,
+            out=output[:count],
+            cu_seqlens_q=metadata.query_start_loc,
+            max_seqlen_q=metadata.max_query_len,
+            seqused_k=metadata.seq_lens,
+            max_seqlen_k=metadata.max_seq_len,
+            softmax_scale=self.scale,
+            causal=True,
+            block_table=metadata.block_table,
+            scheduler_metadata=metadata.scheduler_metadata,
+            fa_version=self.vllm_flash_attn_version,
+            num_splits=metadata.max_num_splits,
+            return_softmax_lse=True,
+        )
+        return lse
 
-def _run_of(moved: Move) -> QueryRun:
-    admitted = moved.admitted
+
+def _run_of(move: Move) -> QueryRun:
+    """The queries of a move as the kernel takes them."""
+    admitted = move.admitted
     return QueryRun(
-        moved.row,
-        moved.first,
-        moved.count,
-        moved.position,
+        move.row,
+        move.first,
+        move.count,
+        move.position,
         admitted.ranges,
         admitted.prompt if counts_generated(admitted) else NONE_GENERATED,
     )

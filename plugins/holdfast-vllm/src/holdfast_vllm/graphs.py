@@ -102,19 +102,19 @@ class Buffers:
         generated.fill_(NONE_GENERATED)
         ranges = ranges.view(rows, MAX_SPAN_PARTS, 2)
         by_row: list[Methods] = [()] * rows
-        for moved, row_methods in zip(moves, methods, strict=True):
-            row = moved.row
-            parts = moved.admitted.ranges
+        for move, row_methods in zip(moves, methods, strict=True):
+            row = move.row
+            parts = move.admitted.ranges
             count[row] = 1
-            position[row] = moved.position
+            position[row] = move.position
             by_row[row] = row_methods
             ranges[row, : len(parts)] = torch.tensor(parts, dtype=torch.int32)
-            if counts_generated(moved.admitted):
-                generated[row] = moved.admitted.prompt
+            if counts_generated(move.admitted):
+                generated[row] = move.admitted.prompt
         self.flat.copy_(values)
         if tuple(by_row) != self.written:
             self._write_tables(tuple(by_row))
-        self.recorded = [(moved.row, moved.admitted.trace) for moved in moves if moved.records_mass]
+        self.recorded = [(move.row, move.admitted.trace) for move in moves if move.records_mass]
 
     def _write_tables(self, by_row: tuple[Methods, ...]) -> None:
         host = torch.device("cpu")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -89,22 +90,25 @@ def touches(rows: Sequence[Methods], layer: int) -> bool:
     )
 
 
-@lru_cache(_MAX_CACHED)
-def on_rank(methods: Methods, first: int, heads: int) -> Methods:
-    """Restricts methods to a tensor-parallel rank's heads, renumbered as in the rank.
+class RankHeads(NamedTuple):
+    """The heads of each layer that a tensor-parallel rank has."""
 
-    Args:
-        methods: the methods of a row.
-        first: the model's number of the rank's first head.
-        heads: how many heads the rank has.
-    """
+    first: int  # the model's number of the first one
+    num_heads: int
+
+
+@lru_cache(_MAX_CACHED)
+def on_rank(methods: Methods, heads: RankHeads) -> Methods:
+    """Restricts the methods of a row to a rank's heads, which are numbered from 0 in the rank."""
     rank_methods: list[ShiftsAttention] = []
     for method in methods:
         if method.heads is None:
             rank_methods.append(method)
             continue
         rank_heads = HeadSet(
-            (layer, head - first) for layer, head in method.heads if first <= head < first + heads
+            (layer, head - heads.first)
+            for layer, head in method.heads
+            if heads.first <= head < heads.first + heads.num_heads
         )
         if rank_heads:
             rank_methods.append(with_heads(method, rank_heads))

@@ -81,18 +81,18 @@ def moves_of(
 def separate_recorded_queries(moves: Sequence[Move]) -> list[Move]:
     """Splits moves of several queries that record a mass: the last query becomes a second move."""
     split = []
-    for moved in moves:
-        if not moved.records_mass or moved.count == 1:
-            split.append(moved)
+    for move in moves:
+        if not move.records_mass or move.count == 1:
+            split.append(move)
             continue
-        last = moved.count - 1
-        split.append(replace(moved, records_mass=False))
+        last = move.count - 1
+        split.append(replace(move, records_mass=False))
         split.append(
             replace(
-                moved,
-                first=moved.first + last,
+                move,
+                first=move.first + last,
                 count=1,
-                position=moved.position + last,
+                position=move.position + last,
                 writes=False,
             )
         )
@@ -182,10 +182,10 @@ class VisibleKeys:
         return torch.where(self.is_visible, 0.0, HIDDEN)[:, None]
 
 
-def sees_both(moved: Move) -> bool:
+def sees_both(move: Move) -> bool:
     """Whether a row's last query is known to see tokens of both the span and the rest."""
-    admitted = moved.admitted
-    length = moved.length
+    admitted = move.admitted
+    length = move.length
     counted = length if not counts_generated(admitted) else min(length, admitted.prompt)
     span = sum(min(last, counted) - min(first, counted) for first, last in admitted.ranges)
     return 0 < span < counted and not needs_three(admitted)

@@ -18,6 +18,7 @@ from holdfast_vllm.pages import read_pages
 from holdfast_vllm.wire import Admitted
 
 _MAX_SHARE = 0.5  # of the bytes of vLLM's own cache
+_FLOAT32_BYTES = 4
 
 
 @dataclass
@@ -69,28 +70,31 @@ class SlotPool:
         return sum(copies.nbytes for copies in self.layers.values())
 
     def assign(self, rows: Sequence[Admitted]) -> list[int]:
-        """Assigns the first slots to the rows of a pass; returns the row number in each slot.
+        """Assigns the first slots to the rows of a pass; returns the index of the row in each slot.
 
-        Rows that have a slot keep it, unless it lies beyond the first ones.
+        Rows keep their slots, except those beyond the first ones: after rows A, B, C, D, the rows
+        B, C, D have slots 1, 2 and 0.
         """
         if rows == self.rows:
             return list(range(len(rows)))
-        numbers = {row: number for number, row in enumerate(rows)}
-        by_slot: list[Admitted | None] = [row if row in numbers else None for row in self.rows]
+        indices = {row: index for index, row in enumerate(rows)}
+        by_slot: list[Admitted | None] = [row if row in indices else None for row in self.rows]
         by_slot += [None] * (len(rows) - len(by_slot))
-        beyond = [slot for slot in range(len(rows), len(by_slot)) if by_slot[slot] is not None]
-        old = {row for row in by_slot if row is not None}
-        new = iter([row for row in rows if row not in old])
+        slots_to_vacate = [
+            slot for slot in range(len(rows), len(by_slot)) if by_slot[slot] is not None
+        ]
+        rows_with_slots = {row for row in by_slot if row is not None}
+        rows_without = iter([row for row in rows if row not in rows_with_slots])
         for slot in range(len(rows)):
             if by_slot[slot] is not None:
                 continue
-            source = beyond.pop() if beyond else None
-            by_slot[slot] = next(new) if source is None else by_slot[source]
+            source = slots_to_vacate.pop() if slots_to_vacate else None
+            by_slot[slot] = next(rows_without) if source is None else by_slot[source]
             for copies in self.layers.values():
                 if slot < len(copies.filled):
                     copies.move(source, slot)
         self.rows = [row for row in by_slot[: len(rows)] if row is not None]
-        return [numbers[row] for row in self.rows]
+        return [indices[row] for row in self.rows]
 
     def copies(self, layer: int, cache: Tensor, room: float) -> Copies | None:
         """Returns the copies of a layer, with a slot for every row; None if there is no room.
@@ -100,23 +104,23 @@ class SlotPool:
             cache: vLLM's cache of the layer.
             room: bytes that may be allocated.
         """
-        old = self.layers.get(layer)
-        if old is not None and len(old.filled) >= len(self.rows):
-            return old
-        _, groups, _, both = cache.shape
+        existing = self.layers.get(layer)
+        if existing is not None and len(existing.filled) >= len(self.rows):
+            return existing
+        _, groups, _, double_size = cache.shape  # keys and values are side by side
         slots = 1 << (len(self.rows) - 1).bit_length()
-        shape = slots, groups, self.tokens, both // 2
-        if slots * groups * self.tokens * both * 4 > room:
+        shape = slots, groups, self.tokens, double_size // 2
+        if slots * groups * self.tokens * double_size * _FLOAT32_BYTES > room:
             return None
         # not left uninitialised: masked tokens have weight 0, and 0 times NaN would be NaN
-        new = Copies(torch.zeros(shape), torch.zeros(shape), [0] * slots)
-        if old is not None:
-            count = len(old.filled)
-            new.keys[:count] = old.keys
-            new.values[:count] = old.values
-            new.filled[:count] = old.filled
-        self.layers[layer] = new
-        return new
+        copies = Copies(torch.zeros(shape), torch.zeros(shape), [0] * slots)
+        if existing is not None:
+            count = len(existing.filled)
+            copies.keys[:count] = existing.keys
+            copies.values[:count] = existing.values
+            copies.filled[:count] = existing.filled
+        self.layers[layer] = copies
+        return copies
 
 
 @dataclass
@@ -125,14 +129,14 @@ class RowCopies:
 
     pools: dict[Hashable, SlotPool] = field(default_factory=dict)
 
-    def pool(self, name: Hashable, tokens: int) -> SlotPool:
+    def pool(self, batch_key: Hashable, tokens: int) -> SlotPool:
         """Returns the slots for rows of a batch key, with room for `tokens` tokens each."""
-        return self.pools.setdefault(name, SlotPool(tokens))
+        return self.pools.setdefault(batch_key, SlotPool(tokens))
 
-    def retain(self, names: Sequence[Hashable]) -> None:
-        """Drops the pools that this pass does not use."""
-        for name in [name for name in self.pools if name not in names]:
-            del self.pools[name]
+    def retain(self, batch_keys: Sequence[Hashable]) -> None:
+        """Drops the pools of other batch keys, which this pass does not use."""
+        for key in self.pools.keys() - set(batch_keys):
+            del self.pools[key]
 
     def room(self, cache: Tensor) -> float:
         """Returns how many bytes may still be allocated for one layer."""

@@ -6,6 +6,7 @@ in the engine's prefix cache, under the salt of their steering.
 
 from __future__ import annotations
 
+import itertools
 import uuid
 import weakref
 from collections.abc import AsyncGenerator, Hashable, Sequence
@@ -112,7 +113,7 @@ class VllmSession:
         """
         rendered = self._render(prepare_batch(requests))
         for chat in rendered:
-            if not self.room(chat):
+            if not self._room(chat):
                 name = chat.token_request.name
                 raise PromptTooLong(
                     f"{name and f'{name}: '}A chat of {len(chat.prompt_ids)} tokens leaves"
@@ -125,20 +126,9 @@ class VllmSession:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
         self._threads.pop(thread, None)
 
-    def _render(self, requests: Sequence[Request]) -> list[RenderedRequest]:
-        """Renders requests; each continues with the tokens that its thread already has."""
-        chats: list[RequestInThread] = []
-        for request in requests:
-            with name_errors(request.name):
-                self.model.check(request.methods)
-                require_free_reply(request, f"vLLM, which runs {self.model.name},")
-            known = () if request.thread is None else self._threads.get(request.thread, ())
-            chats.append(RequestInThread(request, known))
-        return render_requests(chats, self.model.tokenizer, traces=not self.model.refusal)
-
     def submit(self, chat: RenderedRequest, streamed: bool) -> Ongoing:
         """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""
-        ongoing = Ongoing(chat, self.room(chat), streamed)
+        ongoing = Ongoing(chat, self._room(chat), streamed)
         if ongoing.room:
             self._submit(ongoing)
         else:
@@ -171,7 +161,62 @@ class VllmSession:
         if self._open.pop(ongoing.reported_name, None) is not None:
             self._engine.abort_request([ongoing.engine_name], True)
 
+    def _render(self, requests: Sequence[Request]) -> list[RenderedRequest]:
+        """Renders requests; each continues with the tokens that its thread already has."""
+        chats: list[RequestInThread] = []
+        for request in requests:
+            with name_errors(request.name):
+                self.model.check(request.methods)
+                require_free_reply(request, f"vLLM, which runs {self.model.name},")
+            thread = request.thread
+            prefixes = () if thread is None else self._threads.get(thread, ())
+            chats.append(RequestInThread(request, prefixes))
+        return render_requests(chats, self.model.tokenizer, traces=not self.model.refusal)
+
+    def _room(self, rendered: RenderedRequest) -> int:
+        """Returns the maximum length of a reply; 0 if the context leaves too little room, as with a
+        local model.
+        """
+        request = rendered.token_request
+        context = self.model.context
+        remaining = context - request.max_prompt_len
+        if remaining < min(request.room, context // 4):
+            return 0
+        return min(request.sampling.max_new_tokens, remaining)
+
+    def _submit(self, ongoing: Ongoing) -> None:
+        request = ongoing.rendered.token_request
+        prompt = request.prompts[0]
+        extra: dict[str, Any] = {SEED: str(request.seed)}
+        if prompt.pass_methods.attention or ongoing.traced:
+            ranges = ongoing.rendered.span_ranges
+            extra[METHODS] = spec_of(prompt.pass_methods.attention)
+            extra[SPAN] = list(itertools.chain(*ranges))
+            extra[TRACE] = int(ongoing.traced)
+        kind = RequestOutputKind.DELTA if ongoing.streamed else RequestOutputKind.FINAL_ONLY
+        sampling = SamplingParams(
+            temperature=request.sampling.temperature,
+            top_p=request.sampling.top_p,
+            max_tokens=ongoing.room,
+            stop_token_ids=sorted(self.model.stop_ids),
+            detokenize=False,
+            output_kind=kind,
+            extra_args=extra,
+        )
+        name = f"holdfast-{uuid.uuid4().hex}"
+        ongoing.reported_name = name
+        tokens = tokens_input(list(prompt.token_ids))
+        try:
+            ongoing.engine_name = self.model.llm.llm_engine.add_request(name, tokens, sampling)
+        except ValueError as error:  # a refusal by vLLM
+            raise ModelError(
+                f"{request.name and f'{request.name}: '}vLLM refuses the request ({error}); change"
+                " the request, or start the engine with other options."
+            ) from error
+        self._open[name] = ongoing
+
     def _outputs(self) -> list[Any]:
+        """Makes a step of vLLM's engine; raises a `ModelError` if it has ended."""
         try:
             return self._engine.step()
         except EngineDeadError as error:
@@ -185,7 +230,7 @@ class VllmSession:
 
     def _outcome(self, ongoing: Ongoing, reason: str, output: Any) -> Reply | Exception:
         if reason in _ENDINGS:
-            return self.reply(ongoing, reason, output)
+            return self._reply(ongoing, reason, output)
         error = ModelError(
             f"vLLM ended the request with {reason!r}; look for the cause in its log, and ask again."
         )
@@ -193,47 +238,17 @@ class VllmSession:
             name_error(error, name)
         return error
 
-    def _submit(self, ongoing: Ongoing) -> None:
-        request = ongoing.rendered.token_request
-        prompt = request.prompts[0]
-        extra: dict[str, Any] = {SEED: str(request.seed)}
-        if prompt.pass_methods.attention or ongoing.traced:
-            ranges = ongoing.rendered.span_ranges
-            extra[METHODS] = spec_of(prompt.pass_methods.attention)
-            extra[SPAN] = [token for part in ranges for token in part]
-            extra[TRACE] = int(ongoing.traced)
-        kind = RequestOutputKind.DELTA if ongoing.streamed else RequestOutputKind.FINAL_ONLY
-        sampling = SamplingParams(
-            temperature=request.sampling.temperature,
-            top_p=request.sampling.top_p,
-            max_tokens=ongoing.room,
-            stop_token_ids=sorted(self.model.stop_ids),
-            detokenize=False,
-            output_kind=kind,
-            extra_args=extra,
-        )
-        name = ongoing.reported_name = f"holdfast-{uuid.uuid4().hex}"
-        tokens = tokens_input(list(prompt.token_ids))
-        try:
-            ongoing.engine_name = self.model.llm.llm_engine.add_request(name, tokens, sampling)
-        except ValueError as error:  # a refusal by vLLM
-            raise ModelError(
-                f"{request.name and f'{request.name}: '}vLLM refuses the request ({error}); change"
-                " the request, or start the engine with other options."
-            ) from error
-        self._open[name] = ongoing
-
-    def reply(self, ongoing: Ongoing, reason: str, output: Any) -> Reply:
+    def _reply(self, ongoing: Ongoing, reason: str, output: Any) -> Reply:
         """Builds the finished reply to a request."""
-        drawn = ongoing.token_ids
+        token_ids = ongoing.token_ids
         rendered = ongoing.rendered
-        ids = tuple(drawn[:-1] if reason == "stop" else drawn)
+        ids = tuple(token_ids[:-1] if reason == "stop" else token_ids)
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if rendered.token_request.keep:
             thread = rendered.request.thread
             assert thread is not None
             self._threads[thread] = rendered.as_prefixes(token_ids=ids, reply=text)
-        forwarded = len(rendered.prompt_ids) - (output.num_cached_tokens or 0) + len(drawn) - 1
+        forwarded = len(rendered.prompt_ids) - (output.num_cached_tokens or 0) + len(token_ids) - 1
         trace = self._trace(ongoing, output.request_id) if ongoing.traced else None
         return Reply(text, ids, _ENDINGS[reason], trace, forwarded, rendered.prompt_ids)
 
@@ -243,14 +258,3 @@ class VllmSession:
         span = ongoing.rendered.token_request.prompts[0].span
         uniform = sum(span) / (len(span) + torch.arange(mass.shape[-1]))
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
-
-    def room(self, rendered: RenderedRequest) -> int:
-        """Returns the maximum length of a reply; 0 if the context leaves too little room, as with a
-        local model.
-        """
-        request = rendered.token_request
-        context = self.model.context
-        left = context - request.max_prompt_len
-        if left < min(request.room, context // 4):
-            return 0
-        return min(request.sampling.max_new_tokens, left)

@@ -39,16 +39,16 @@ def check_span(ranges: Sequence[Range], prompt: int) -> tuple[Range, ...]:
     return merge_ranges(ranges)
 
 
-def find_text(text: str, wanted: str) -> tuple[Span, ...]:
+def find_text(rendered: str, text: str) -> tuple[Span, ...]:
     """Finds a text in the rendered prompt; returns a span in characters.
 
     Raises:
         PromptError: the prompt does not contain the text exactly once.
     """
-    starts = [start for start in range(len(text)) if text.startswith(wanted, start)]
+    starts = [start for start in range(len(rendered)) if rendered.startswith(text, start)]
     if len(starts) == 1:
-        return ((starts[0], starts[0] + len(wanted)),)
-    quoted = wanted if len(wanted) <= _MAX_QUOTED else wanted[: _MAX_QUOTED - 1] + "…"
+        return ((starts[0], starts[0] + len(text)),)
+    quoted = text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 1] + "…"
     cure = f"give more of the text, or its tokens as {SPAN}" if starts else "copy it from there"
     raise PromptError(
         f"{TEXT} {quoted!r} occurs {len(starts)} times in the rendered prompt, not once; {cure}."
@@ -73,7 +73,7 @@ def find_system_prompts(
     Raises:
         PromptError: there is no system prompt, it has several parts, or it cannot be found.
     """
-    plain = [{"role": str(message["role"]), "content": _words(message)} for message in messages]
+    plain = [{"role": str(message["role"]), "content": _text_of(message)} for message in messages]
     if not any(message["role"] == "system" and message["content"].strip() for message in plain):
         raise PromptError(
             f"There is no system prompt to steer towards in this chat; add one, or give {TEXT} or"
@@ -82,7 +82,12 @@ def find_system_prompts(
     return system_spans(text, plain, template, write)
 
 
-def _words(message: dict[str, Any]) -> str:
+def _text_of(message: dict[str, Any]) -> str:
+    """A message's content as one text.
+
+    Raises:
+        PromptError: it is a system prompt of several parts.
+    """
     content = message.get("content") or ""
     if isinstance(content, str):
         return content

@@ -17,10 +17,17 @@ from torch import Tensor
 from holdfast.attention.layer_shifts import LayerShift, MethodSequence
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved_weights import Methods, move_weights, on_rank, shift_of, touches
+from holdfast_vllm.moved_weights import (
+    Methods,
+    RankHeads,
+    move_weights,
+    on_rank,
+    shift_of,
+    touches,
+)
 from holdfast_vllm.moves import Move, VisibleKeys, members, needs_three, sees_both
 from holdfast_vllm.pages import read_pages
-from holdfast_vllm.row_copies import RowCopies, SlotPool, refill
+from holdfast_vllm.row_copies import Copies, RowCopies, SlotPool, refill
 from holdfast_vllm.wire import Admitted
 
 _MAX_SCORES = 2**21  # computed at a time; a chunk with more is split into runs of queries
@@ -47,16 +54,16 @@ class RowBatch:
         """Returns the shift of the log-odds in a layer of `heads` heads; None if nothing moves."""
         if layer not in self.shifts:
             three = len(self.groups) == 3
-            moved = touches(self.methods, layer)
-            self.shifts[layer] = shift_of(self.methods, layer, heads, three) if moved else None
+            is_moved = touches(self.methods, layer)
+            self.shifts[layer] = shift_of(self.methods, layer, heads, three) if is_moved else None
         return self.shifts[layer]
 
 
 @lru_cache(64)
-def make_row_batch(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> RowBatch:
+def make_row_batch(rows: tuple[Admitted, ...], keys: int, heads: RankHeads) -> RowBatch:
     """Returns the batch of these rows, with at most `keys` keys, on the heads of a rank."""
     three = any(needs_three(admitted) for admitted in rows)
-    methods = tuple(on_rank(admitted.methods, first_head, heads) for admitted in rows)
+    methods = tuple(on_rank(admitted.methods, heads) for admitted in rows)
     return RowBatch(rows, methods, members(rows, keys, three))
 
 
@@ -93,7 +100,7 @@ class Steps:
         moves: Sequence[Move],
         table: Tensor,
         size: int,
-        heads: tuple[int, int],
+        heads: RankHeads,
         row_copies: RowCopies | None = None,
         pool: SlotPool | None = None,
     ) -> Steps:
@@ -103,21 +110,21 @@ class Steps:
             moves: the moves of the rows, with the same number of queries each.
             table: the pages of every row of the batch.
             size: tokens per page.
-            heads: of this rank: the model's number of the first head, and how many there are.
+            heads: the heads of this rank.
             row_copies: the engine's copies for decoding rows; None for several queries of one row.
             pool: the slots of these rows, in their order.
         """
-        count = max(-(-moved.length // size) for moved in moves)
-        pages = table[[moved.row for moved in moves], :count].long()
-        lengths = torch.tensor([moved.length for moved in moves])
+        num_pages = max(-(-move.length // size) for move in moves)
+        pages = table[[move.row for move in moves], :num_pages].long()
+        lengths = torch.tensor([move.length for move in moves])
         # after a row's last page, the table may have pages of other rows; use the row's first one
-        beyond = torch.arange(count) >= (-(-lengths // size))[:, None]
+        beyond = torch.arange(num_pages) >= (-(-lengths // size))[:, None]
         pages = torch.where(beyond, pages[:, :1], pages)
         within = torch.arange(moves[0].count)
-        queries = torch.tensor([[moved.first] for moved in moves]) + within
-        positions = torch.tensor([[moved.position] for moved in moves]) + within
-        batch = make_row_batch(tuple(m.admitted for m in moves), count * size, *heads)
-        groups = batch.groups[:, :, : max(moved.length for moved in moves)]
+        queries = torch.tensor([[move.first] for move in moves]) + within
+        positions = torch.tensor([[move.position] for move in moves]) + within
+        batch = make_row_batch(tuple(move.admitted for move in moves), num_pages * size, heads)
+        groups = batch.groups[:, :, : max(move.length for move in moves)]
         visible_keys = None
         if moves[0].count == 1:
             visible_keys = VisibleKeys(groups, positions, all(map(sees_both, moves)))
@@ -145,7 +152,7 @@ class Steps:
     def run(self, states: LayerPass, masses: Masses) -> None:
         """Writes the moved outputs, and records the mass of each row's last query."""
         shift = self.batch.shift(states.number, states.query.shape[1])
-        records_mass = any(moved.records_mass for moved in self.moves)
+        records_mass = any(move.records_mass for move in self.moves)
         if not records_mass and (shift is None or not self.writes):
             return
         keys, values = self._keys_and_values(states)
@@ -160,21 +167,26 @@ class Steps:
             if shift is not None and self.writes:
                 mixed = _mix_values(weights, values).flatten(0, 1)
                 states.output[self.queries[:, run].flatten()] = mixed.to(states.output.dtype)
-        for row, moved in enumerate(self.moves):
-            if moved.records_mass and mass is not None:
-                masses.record(moved.admitted.trace, states.number, mass[row, :, -1])
+        for row, move in enumerate(self.moves):
+            if move.records_mass and mass is not None:
+                masses.record(move.admitted.trace, states.number, mass[row, :, -1])
 
     def _keys_and_values(self, states: LayerPass) -> tuple[Tensor, Tensor]:
         """Reads keys and values, float32 [row, group, key, size of a head] each."""
-        copies = None
         longest = self.groups.shape[2]
         if self.row_copies is not None and self.pool is not None:
             room = self.row_copies.room(states.cache)
             copies = self.pool.copies(states.number, states.cache, room)
-        if copies is None:
-            keys, values = read_pages(states.cache, self.pages)
-            return keys[:, :, :longest].float(), values[:, :, :longest].float()
-        lengths = [moved.length for moved in self.moves]
+            if copies is not None:
+                self._update(copies, states)
+                rows = slice(0, len(self.moves)), slice(None), slice(0, longest)
+                return copies.keys[rows], copies.values[rows]
+        keys, values = read_pages(states.cache, self.pages)
+        return keys[:, :, :longest].float(), values[:, :, :longest].float()
+
+    def _update(self, copies: Copies, states: LayerPass) -> None:
+        """Adds the keys and values of this pass to the copies of the rows, which may lack more."""
+        lengths = [move.length for move in self.moves]
         outdated = [slot for slot, length in enumerate(lengths) if copies.filled[slot] < length - 1]
         if len(outdated) < len(lengths):
             latest = torch.arange(len(lengths)), slice(None), self.positions[:, 0]
@@ -182,8 +194,6 @@ class Steps:
             copies.values[latest] = states.value[self.queries[:, 0]].float()
             copies.filled[: len(lengths)] = lengths
         refill(copies, outdated, states.cache, self.pages, lengths)
-        rows = slice(0, len(lengths)), slice(None), slice(0, longest)
-        return copies.keys[rows], copies.values[rows]
 
 
 def _compute_scores(query: Tensor, keys: Tensor, scaling: float) -> Tensor:

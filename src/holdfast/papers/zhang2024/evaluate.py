@@ -147,8 +147,8 @@ async def _ask_batches(
         for batch in pending:
             row = rows[batch.name]
             samples = {number: row.samples[number] for number in batch.to_run}
-            part = dataclasses.replace(row, samples=samples)
-            await ask_batch(engine, part, settings.generate, breaker, batch.append)
+            unanswered = dataclasses.replace(row, samples=samples)
+            await ask_batch(engine, unanswered, settings.generate, breaker, batch.append)
             progress(len(batch.numbers), 0)
         await breaker.finish(engine)
 
