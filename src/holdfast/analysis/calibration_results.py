@@ -15,23 +15,38 @@ from holdfast.records.identity import CalibrationIdentity
 LETTERS = "ABCD"  # labels of the choices of a question that is answered in writing
 MAX_ADDED_BROKEN = 5  # percentage points of additional broken replies that a method may cause
 
+# which conversations to look at: a mask, [conversation] bool, or a slice
+Rows = np.ndarray | slice
+_ALL = slice(None)
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One method at one strength (a setting); arrays are by conversation, in a common order."""
+    """One method at one strength (a setting); arrays are by conversation, in a common order.
 
-    method: str  # its spec string; "none" for the unmodified model
-    sweep: int | None  # the number of the sweep it belongs to; None for "none"
-    value: str  # the parameter's value, as written; "" for "none"
-    by_round: np.ndarray  # stability, [conversation, round]
-    stability: np.ndarray  # its mean over rounds
-    capability: np.ndarray  # 100 times the share answered right, or a text's log-prob per token
-    tokens: int  # tokens that were forwarded to measure capability
-    broken: np.ndarray | None = None  # share of the agent's replies that are broken
-    # minus the log-probability per token of the last reply, under the unmodified model
+    Args:
+        method: its spec string; "none" for the unmodified model.
+        sweep: the number of the sweep it belongs to; None for "none".
+        value: the parameter's value, as written; "" for "none".
+        by_round: the stability, [conversation, round].
+        stability: its mean over rounds.
+        capability: 100 times the share answered right, or a text's log-probability per token.
+        tokens: how many tokens were forwarded to measure capability.
+        broken: the share of the agent's replies that are broken.
+        nats: minus the log-probability per token of the last reply, under the unmodified model.
+        shared_by_round: the stability with the method and with "none", [conversation, round] each,
+            on the probes that were judged in the same round of both; None if these are all.
+    """
+
+    method: str
+    sweep: int | None
+    value: str
+    by_round: np.ndarray
+    stability: np.ndarray
+    capability: np.ndarray
+    tokens: int
+    broken: np.ndarray | None = None
     nats: np.ndarray | None = None
-    # the stability with the method and with "none", [conversation, round] each, on the probes that
-    # were judged in the same round of both; None if these are all
     shared_by_round: tuple[np.ndarray, np.ndarray] | None = None
 
 
@@ -44,15 +59,26 @@ class SweepName(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The results of a calibration."""
+    """The results of a calibration.
 
-    candidates: tuple[Candidate, ...]  # "none" first
-    names: tuple[SweepName, ...]  # by the number of the sweep
-    # [conversation], True in the half that is reported on, False in the half to choose on
+    Where a method takes `rows`, it looks at these conversations only, by default at all.
+
+    Args:
+        candidates: "none" first.
+        names: by the number of the sweep.
+        report: [conversation], True in the half that is reported on, False in the half to choose
+            on.
+        about: the identity of the run.
+        questions: how many are asked under every setting.
+        chance: the points scored by guessing; None for a text.
+    """
+
+    candidates: tuple[Candidate, ...]
+    names: tuple[SweepName, ...]
     report: np.ndarray
-    about: CalibrationIdentity  # the identity of the run
-    questions: int = 0  # how many are asked under every setting
-    chance: float | None = None  # points scored by guessing; None for a text
+    about: CalibrationIdentity
+    questions: int = 0
+    chance: float | None = None
 
     @property
     def at_chance(self) -> bool:
@@ -81,10 +107,10 @@ class Calibration:
         """Estimates the points scored; the log-probability of a text has no limits."""
         return estimate(candidate.capability, None if self.about.is_text else (0.0, 100.0))
 
-    def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
+    def gain(self, candidate: Candidate, rows: Rows = _ALL) -> Estimate:
         """Estimates the stability gained over "none", paired by conversation."""
         stability, none = self.compared(candidate)
-        return paired_difference(stability[keep], none[keep])
+        return paired_difference(stability[rows], none[rows])
 
     def compared(self, candidate: Candidate) -> tuple[np.ndarray, np.ndarray]:
         """Returns the stability of a candidate and of "none", [conversation] each, on what was
@@ -105,42 +131,40 @@ class Calibration:
         gain: np.ndarray = stability - none
         return gain
 
-    def mean_gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
+    def mean_gain(self, candidate: Candidate, rows: Rows = _ALL) -> float:
         """Returns the mean stability gained over "none", by which candidates are ranked.
 
         Minus infinity if no conversation has a score with both.
         """
-        mean = self.gain(candidate, keep).mean
+        mean = self.gain(candidate, rows).mean
         return -math.inf if mean is None else mean
 
-    def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
+    def drop(self, candidate: Candidate, rows: Rows = _ALL) -> Estimate:
         """Estimates the points of capability lost against "none", on the same questions."""
         return paired_difference(
-            self.none.capability[keep], candidate.capability[keep], self.drop_limits
+            self.none.capability[rows], candidate.capability[rows], self.drop_limits
         )
 
-    def added_broken(
-        self, candidate: Candidate, keep: np.ndarray | slice = slice(None)
-    ) -> Estimate:
+    def added_broken(self, candidate: Candidate, rows: Rows = _ALL) -> Estimate:
         """Estimates the percentage points of broken replies beyond those of "none", paired by
         conversation.
         """
         if candidate.broken is None or self.none.broken is None:
             return NOTHING
         return paired_difference(
-            100 * candidate.broken[keep], 100 * self.none.broken[keep], (-100.0, 100.0)
+            100 * candidate.broken[rows], 100 * self.none.broken[rows], (-100.0, 100.0)
         )
 
-    def breaks_replies(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
+    def breaks_replies(self, candidate: Candidate, rows: Rows = _ALL) -> bool:
         """Whether broken replies clearly increase by more than `MAX_ADDED_BROKEN` points."""
-        increase = self.added_broken(candidate, keep)
+        increase = self.added_broken(candidate, rows)
         return within(increase, -math.inf, MAX_ADDED_BROKEN) == CONTRADICTED
 
-    def mean_drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
+    def mean_drop(self, candidate: Candidate, rows: Rows = _ALL) -> float:
         """Returns the mean points lost, 0 for "none"; NaN if nothing was asked."""
         if candidate is self.none:
             return 0.0
-        mean = self.drop(candidate, keep).mean
+        mean = self.drop(candidate, rows).mean
         return math.nan if mean is None else mean
 
     def gains_and_costs(self, candidates: Sequence[Candidate]) -> np.ndarray:

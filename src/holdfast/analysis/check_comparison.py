@@ -36,7 +36,8 @@ def compare_runs(
     prompt_fell = False
     rules: list[RuleAgainstEarlierRun] = []
     if shared_rules:
-        prompt_fell_after, rules_fell_after = falls(  # after each conversation
+        # whether the prompt, and each rule, is found to have fallen after each conversation
+        prompt_fell_after, rules_fell_after = falls(
             np.stack([now[rule].at_best for rule in shared_rules]),
             np.stack([before[rule].values for rule in shared_rules]),
             error,

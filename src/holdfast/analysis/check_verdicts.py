@@ -107,7 +107,7 @@ def _check_prompt(
             error = error / len(rules)  # every rule is decided, and has its share
         at_bar = _decide(scores, terms.min_stability, error, each_rule=terms.all_rules)
     columns = zip(scores.cells, scores.values.T, scores.at_best.T, strict=True)
-    cells = [_cell(cell, values, at_best, error) for cell, values, at_best in columns]
+    cells = [_measure_cell(cell, values, at_best, error) for cell, values, at_best in columns]
     decided_after = len(records)
     if at_bar is not None and comparison is None:  # falls are tested over all conversations
         decided_after = at_bar.prompt.after
@@ -198,10 +198,14 @@ def _first_failure(cells: Sequence[CheckedCell], at_bar: _BarDecision | None) ->
     """
     if at_bar is None or at_bar.prompt.verdict != FAIL:
         return None
-    for cell in cells:
-        if cell.rule in at_bar.failing_rules and cell_verdict(cell, at_bar.bar) == FAIL:
-            return cell
-    return cells[int(np.argmax(at_bar.prompt.below))]
+    cells_of_failing_rules = [cell for cell in cells if cell.rule in at_bar.failing_rules]
+    first = _first_below(cells_of_failing_rules, at_bar.bar)
+    return first or cells[int(np.argmax(at_bar.prompt.below))]
+
+
+def _first_below(cells: Sequence[CheckedCell], bar: float) -> CheckedCell | None:
+    """Returns the first cell that is certainly below the bar; None if none is."""
+    return next((cell for cell in cells if cell_verdict(cell, bar) == FAIL), None)
 
 
 def _verdict(
@@ -222,7 +226,9 @@ def _is_measured(scores: CellScores) -> bool:
     return has_scores and not too_many_lost(int(scores.lost.sum()), scores.lost.size)
 
 
-def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> CheckedCell:
+def _measure_cell(
+    cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float
+) -> CheckedCell:
     """Measures a cell from its scores, [conversation]; lost replies may have had the best one."""
     present = scores[~np.isnan(scores)]
     mean = float(present.mean()) if len(present) else None
@@ -252,7 +258,6 @@ def _check_rule(
     comparison = prompt_check.comparison
     compared_rules = comparison.rules if comparison else ()
     compared = next((item for item in compared_rules if item.rule == rule), None)
-    decided_by = _lowest(cells)
     fails_bar = at_bar is not None and rule in at_bar.failing_rules
     verdict: CheckVerdict = UNDECIDED
     if fails_bar or (compared is not None and compared.fell):
@@ -261,13 +266,13 @@ def _check_rule(
         verdict = _verdict_at_bar(rule, cells, at_bar)
     elif is_measured and (comparison is None or (compared is not None and comparison.complete)):
         verdict = PASS
+    decided_by: CheckedCell | None = None
     if at_bar is not None and fails_bar:
-        failing_cells = (cell for cell in cells if cell_verdict(cell, at_bar.bar) == FAIL)
-        decided_by = next(failing_cells, decided_by)
+        decided_by = _first_below(cells, at_bar.bar)
     return RuleCheck(
         rule=rule,
         verdict=verdict,
-        decided_by=decided_by,
+        decided_by=decided_by or _lowest(cells),
         fails_bar=fails_bar,
         comparison=compared,
     )

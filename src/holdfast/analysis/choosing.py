@@ -3,7 +3,7 @@ sweep gains over others at the same cost.
 
 The gain of a setting is the stability that it adds to "none". Its cost, or drop, is the points of
 capability that it loses. Settings are chosen on one half of the conversations and reported on the
-other: `keep` is a mask of the conversations that a function looks at.
+other: a function that takes `rows` looks at these conversations only.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis import verdicts
-from holdfast.analysis.calibration_results import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate, Rows
 from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.errors import UsageError, option
@@ -32,17 +32,26 @@ _SAFE_MARGIN = 4.3
 
 @dataclass(frozen=True)
 class Pick:
-    """The candidate chosen on one half of the conversations, and its numbers on the other half."""
+    """The candidate chosen on one half of the conversations, and its numbers on the other half.
+
+    Args:
+        method: its spec string; "none" if no candidate could be chosen.
+        budget: the points that may be lost.
+        stability_none: the mean stability with "none".
+        none_fits: whether every candidate costs more than the budget.
+        why: why the other half does not show a gain within the budget; "" if it does.
+        near: if none could be chosen, the candidate that comes closest.
+    """
 
     method: str
-    budget: float  # points that may be lost
+    budget: float
     stability_none: float
     stability: Estimate
     gain: Estimate
     drop: Estimate
-    none_fits: bool  # whether every candidate costs more than the budget
-    why: str  # why the other half does not show a gain within the budget; "" if it does
-    near: Candidate | None = None  # if none could be chosen, the candidate that comes closest
+    none_fits: bool
+    why: str
+    near: Candidate | None = None
 
     @property
     def recommended(self) -> bool:
@@ -107,25 +116,22 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     recommended.
     """
     budget = ranges.Range(0).check("calibrate", "budget", budget)
-    choosing = ~calibration.report
+    none, *steered = calibration.candidates
     reporting = calibration.report
-    none = calibration.none
-    steered_candidates = calibration.candidates[1:]
+    choosing = ~reporting
     _check_questions(none, choosing, reporting)
+
     within_budget = [
-        candidate
-        for candidate in steered_candidates
-        if calibration.mean_drop(candidate, choosing) <= budget
+        candidate for candidate in steered if calibration.mean_drop(candidate, choosing) <= budget
     ]
     unbroken = [
-        candidate
-        for candidate in steered_candidates
-        if not calibration.breaks_replies(candidate, choosing)
+        candidate for candidate in steered if not calibration.breaks_replies(candidate, choosing)
     ]
     eligible = [candidate for candidate in within_budget if candidate in unbroken]
     best = _choose(calibration, eligible, budget, choosing)
     if best is None:
         best = _most_stable(calibration, [none, *eligible], choosing)
+
     near = None
     if best is none:
         why = "it is the model as it is"
@@ -140,7 +146,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         stability=estimate(stability[reporting], SCORES),
         gain=calibration.gain(best, reporting),
         drop=calibration.drop(best, reporting),
-        none_fits=bool(steered_candidates) and not within_budget,
+        none_fits=bool(steered) and not within_budget,
         why=why,
         near=near,
     )
@@ -155,13 +161,13 @@ def _check_questions(none: Candidate, *halves: np.ndarray) -> None:
 
 
 def _most_stable(
-    calibration: Calibration, candidates: Sequence[Candidate], keep: np.ndarray
+    calibration: Calibration, candidates: Sequence[Candidate], rows: Rows
 ) -> Candidate:
-    return max(candidates, key=lambda candidate: calibration.mean_gain(candidate, keep))
+    return max(candidates, key=lambda candidate: calibration.mean_gain(candidate, rows))
 
 
 def _choose(
-    calibration: Calibration, eligible: Sequence[Candidate], budget: float, keep: np.ndarray
+    calibration: Calibration, eligible: Sequence[Candidate], budget: float, rows: Rows
 ) -> Candidate | None:
     """Returns the most stable candidate with a safe margin, or else the one with the widest margin.
 
@@ -170,17 +176,17 @@ def _choose(
     more_stable = [
         candidate
         for candidate in eligible
-        if verdicts.verdict_on(calibration.gain(candidate, keep)).sign > 0
-        and not verdicts.too_few(calibration.drop(candidate, keep))
+        if verdicts.verdict_on(calibration.gain(candidate, rows)).sign > 0
+        and not verdicts.too_few(calibration.drop(candidate, rows))
     ]
     if not more_stable:
         return None
     # A cost comes from the few conversations in which an answer changed, too few to estimate its
     # variance: with no change at all it would look certain. So all candidates share one variance.
     spread = math.sqrt(
-        np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in more_stable])
+        np.mean([(calibration.drop(candidate, rows).sd or 0.0) ** 2 for candidate in more_stable])
     )
-    margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in more_stable]
+    margins = [_margin(calibration, candidate, budget, rows, spread) for candidate in more_stable]
     safe = [
         candidate
         for candidate, margin in zip(more_stable, margins, strict=True)
@@ -188,11 +194,11 @@ def _choose(
     ]
     if not safe:
         return more_stable[int(np.argmax(margins))]
-    return _most_stable(calibration, safe, keep)
+    return _most_stable(calibration, safe, rows)
 
 
 def _margin(
-    calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray, spread: float
+    calibration: Calibration, candidate: Candidate, budget: float, rows: Rows, spread: float
 ) -> float:
     """Returns by how many standard errors the gain exceeds 0, or the cost stays within the budget,
     whichever is less.
@@ -200,8 +206,8 @@ def _margin(
     Args:
         spread: the standard deviation of the cost.
     """
-    gain = calibration.gain(candidate, keep)
-    drop = calibration.drop(candidate, keep)
+    gain = calibration.gain(candidate, rows)
+    drop = calibration.drop(candidate, rows)
     left_of_budget = budget - (drop.mean or 0.0)
     return min(
         _standard_errors(gain.mean or 0.0, gain.sd or 0.0, gain.n),
@@ -217,7 +223,7 @@ def _closest_candidate(
     calibration: Calibration,
     eligible: Sequence[Candidate],
     unbroken: Sequence[Candidate],
-    keep: np.ndarray,
+    rows: Rows,
 ) -> Candidate | None:
     """Returns the candidate within the budget that gains most.
 
@@ -229,23 +235,23 @@ def _closest_candidate(
         unbroken: all candidates that do not.
     """
     if eligible:
-        return _most_stable(calibration, eligible, keep)
+        return _most_stable(calibration, eligible, rows)
     more_stable = [
-        candidate for candidate in unbroken if calibration.mean_gain(candidate, keep) > 0
+        candidate for candidate in unbroken if calibration.mean_gain(candidate, rows) > 0
     ]
     return min(
         more_stable or unbroken,
-        key=lambda candidate: calibration.mean_drop(candidate, keep),
+        key=lambda candidate: calibration.mean_drop(candidate, rows),
         default=None,
     )
 
 
 def _why_not_shown(
-    calibration: Calibration, candidate: Candidate, budget: float, keep: np.ndarray
+    calibration: Calibration, candidate: Candidate, budget: float, rows: Rows
 ) -> str:
     """Says why these conversations do not show a gain within the budget; "" if they do."""
-    gain = calibration.gain(candidate, keep)
-    drop = calibration.drop(candidate, keep)
+    gain = calibration.gain(candidate, rows)
+    drop = calibration.drop(candidate, rows)
     if few := verdicts.too_few(gain) or verdicts.too_few(drop):
         return f"it was tried in too few conversations ({few})"
     if calibration.at_chance:
@@ -253,7 +259,7 @@ def _why_not_shown(
     verdict = verdicts.verdict_on(gain)
     if verdict.sign <= 0:
         return f"its gain is not certain ({verdict.why})" if verdict.why else "it is less stable"
-    if calibration.breaks_replies(candidate, keep):
+    if calibration.breaks_replies(candidate, rows):
         return "it breaks replies"
     cost = verdicts.within(drop, -math.inf, budget)
     if cost == verdicts.SUPPORTED:

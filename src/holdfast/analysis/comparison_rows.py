@@ -93,20 +93,20 @@ def _compare_group(
     error = statistics.ERROR  # too few conversations get no verdict, and need no wider interval
     if group.conversations >= MIN_SAMPLES:
         error = min(shared.before.error, shared.now.error) / shared_by
-    if shared.pairs:
-        prompts = shared.now.prompts if over_prompts else None
-        over_rounds = paired_difference(mean_now, mean_before, prompts=prompts, error=error)
-        last_round = paired_difference(now[:, -1], before[:, -1], prompts=prompts, error=error)
-    else:
-        over_rounds = _unpaired_difference(mean_now, mean_before, error)
-        last_round = _unpaired_difference(now[:, -1], before[:, -1], error)
+    prompts = shared.now.prompts if over_prompts else None
+
+    def difference(now: np.ndarray, before: np.ndarray) -> Estimate:
+        if shared.pairs:
+            return paired_difference(now, before, prompts=prompts, error=error)
+        return _unpaired_difference(now, before, error)
+
     return RuleGroupComparison(
         grouping=group.grouping,
         group=group.name,
         before=statistics.estimate(mean_before, statistics.SCORES),
         now=statistics.estimate(mean_now, statistics.SCORES),
-        over_rounds=verdict_on(over_rounds, shared_by),
-        last_round=verdict_on(last_round, shared_by),
+        over_rounds=verdict_on(difference(mean_now, mean_before), shared_by),
+        last_round=verdict_on(difference(now[:, -1], before[:, -1]), shared_by),
     )
 
 

@@ -13,7 +13,7 @@ sides.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -32,6 +32,14 @@ from holdfast.measures.rule_kinds import Polarity
 from holdfast.records import Probe, Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import List, Optional, RecordModel
+
+
+class _ProbeGroup(NamedTuple):
+    """The probes of some rules: of all, or of one kind or polarity."""
+
+    grouping: Grouping
+    name: str  # the kind or polarity; "" for all rules
+    is_counted: Callable[[Probe], bool]  # whether a probe belongs to the group
 
 
 class ContextLoss(RecordModel):
@@ -66,19 +74,16 @@ def context_loss(runs: Sequence[Run], reference: Sequence[Run], suite: Suite) ->
     Raises:
         UsageError: a run and its reference have different conversations.
     """
-    pairs = [_shared(*pair) for pair in zip(runs, reference, strict=True)]
+    pairs = [_shared_conversations(*pair) for pair in zip(runs, reference, strict=True)]
     in_mode = pool_series([series for series, _ in pairs])
     in_view = pool_series([series for _, series in pairs])
     context = str(runs[0].identity_as(ConversationsIdentity).settings.context)
     loss = ContextLoss(
         context=context,
-        rows=tuple(
-            _row(in_mode, in_view, grouping, group, is_counted)
-            for grouping, group, is_counted in _groups(in_mode)
-        ),
+        rows=tuple(_row(in_mode, in_view, group) for group in _groups(in_mode)),
     )
     if any(map(_is_recall, _probes_of(in_mode))):
-        recall = _row(in_mode, in_view, Grouping.ALL, "", _is_recall)
+        recall = _row(in_mode, in_view, _ProbeGroup(Grouping.ALL, "", _is_recall))
         loss = loss.model_copy(update={"recall": recall})
     if context == "compact":
         first, last = _shares_stated(in_mode, suite)
@@ -86,7 +91,7 @@ def context_loss(runs: Sequence[Run], reference: Sequence[Run], suite: Suite) ->
     return loss
 
 
-def _shared(run: Run, reference: Run) -> tuple[Series, Series]:
+def _shared_conversations(run: Run, reference: Run) -> tuple[Series, Series]:
     """Returns the conversations that both runs have, without a fix."""
     if _draws_of(run) != _draws_of(reference):
         raise UsageError(
@@ -107,30 +112,24 @@ def _draws_of(run: Run) -> tuple[str | None, str | None, int | None]:
     return identity.model_fingerprint, identity.suite_fingerprint, identity.settings.seed
 
 
-def _groups(series: Series) -> Iterable[tuple[Grouping, str, Callable[[Probe], bool]]]:
-    """Yields all rules, each kind and each polarity, with what selects the probes of its rules."""
+def _groups(series: Series) -> Iterable[_ProbeGroup]:
+    """Yields the probes of all rules, of each kind and of each polarity."""
     probes = [probe for record in series.records for probe in record.stability_probes]
     if not probes:
         return
-    yield Grouping.ALL, "", select_rules()
+    yield _ProbeGroup(Grouping.ALL, "", select_rules())
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
-        yield Grouping.KIND, kind, select_rules(kind)
+        yield _ProbeGroup(Grouping.KIND, kind, select_rules(kind))
     for polarity in get_args(Polarity):
         if any(probe.polarity == polarity for probe in probes):
-            yield Grouping.POLARITY, polarity, select_rules(polarity=polarity)
+            yield _ProbeGroup(Grouping.POLARITY, polarity, select_rules(polarity=polarity))
 
 
-def _row(
-    in_mode: Series,
-    in_view: Series,
-    grouping: Grouping,
-    group: str,
-    is_counted: Callable[[Probe], bool],
-) -> LossRow:
-    """Compares the probes that count, in the rounds in which the mode leaves rounds out."""
+def _row(in_mode: Series, in_view: Series, group: _ProbeGroup) -> LossRow:
+    """Compares the probes of a group, in the rounds in which the mode leaves rounds out."""
     rounds = max(in_mode.rounds, in_view.rounds)
-    scores = scores_by_probe(in_mode.records, rounds, is_counted)
-    scores_in_view = scores_by_probe(in_view.records, rounds, is_counted)
+    scores = scores_by_probe(in_mode.records, rounds, group.is_counted)
+    scores_in_view = scores_by_probe(in_view.records, rounds, group.is_counted)
     left_out = _rounds_with_some_left_out(in_mode, rounds)
     first: dict[ProbeId, np.ndarray] = {}
     last: dict[ProbeId, np.ndarray] = {}
@@ -142,9 +141,9 @@ def _row(
     rules = {
         (record.agent.id, probe.rule)
         for record in in_mode.records
-        for probe in filter(is_counted, record.probes)
+        for probe in filter(group.is_counted, record.probes)
     }
-    return compare_scores(in_mode, grouping, group, len(rules), first, last)
+    return compare_scores(in_mode, group.grouping, group.name, len(rules), first, last)
 
 
 def _rounds_with_some_left_out(series: Series, rounds: int) -> np.ndarray:

@@ -113,11 +113,9 @@ def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
     whole_dialogs = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
     _check_counts(len(dialogs), len(whole_dialogs), rounds)
     choosing = measuring = whole_dialogs
-    if len(whole_dialogs) >= 4:  # a head that is chosen by its fall is measured on other dialogs
+    if len(whole_dialogs) >= 4:
         choosing, measuring = whole_dialogs[::2], whole_dialogs[1::2]
     layer, head = _head_that_falls_most(choosing, rounds)
-    first_masses = _head_masses(whole_dialogs, 1)
-    last_masses = _head_masses(whole_dialogs, rounds)
 
     def head_mass(turn: TurnTrace) -> np.ndarray:
         return np.asarray(turn.mass[layer, head])
@@ -130,10 +128,7 @@ def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
         whole_dialogs=len(whole_dialogs),
         rounds=rounds,
         shown_head=(layer, head),
-        heads=Heads(
-            first_round=first_masses.round(5).tolist(),
-            drop=(first_masses - last_masses).round(5).tolist(),
-        ),
+        heads=_masses_of_heads(whole_dialogs, rounds),
         curves=Curves(
             average=_mean_curves(dialogs, rounds, _average_mass),
             head=_mean_curves(dialogs, rounds, head_mass),
@@ -145,6 +140,12 @@ def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
         method=records[0].method,
         behaviour=correlate_mass_and_score(records),
     )
+
+
+def _masses_of_heads(dialogs: Sequence[TracedTurns], rounds: int) -> Heads:
+    first = _head_masses(dialogs, 1)
+    drop = first - _head_masses(dialogs, rounds)
+    return Heads(first_round=first.round(5).tolist(), drop=drop.round(5).tolist())
 
 
 def _head_masses(dialogs: Sequence[TracedTurns], number: int) -> np.ndarray:

@@ -24,16 +24,26 @@ MAX_PROMPTS_APART = 6
 
 @dataclass(frozen=True, eq=False)
 class EstimateRow:
-    """One measure under one method, over all conversations or those of a category or rule."""
+    """One measure under one method, over all conversations or those of a category or rule.
+
+    Args:
+        series: the conversations of the method.
+        measure: one of `MEASURED`.
+        values: [conversation, round], NaN where not measured.
+        members: [conversation] bool, whether it belongs to the group.
+        group: the name of the category or rule; "" for all conversations.
+        case: the rule's prompt; None for any prompt, and in rows of other groups.
+        rule: the rule's id; "" in rows of other groups.
+        by_probe: the scores of each probe, in matrices like `values`; empty for a single one.
+    """
 
     series: Series
-    measure: str  # one of `MEASURED`
-    values: np.ndarray  # [conversation, round], NaN where not measured
-    members: np.ndarray  # [conversation] bool, whether it belongs to the group
-    group: str = ""  # the name of the category or rule; "" for all conversations
-    case: str | None = None  # the rule's prompt; None for any prompt, and in rows of other groups
-    rule: str = ""  # the rule's id; "" in rows of other groups
-    # the scores of each probe, in matrices like `values`; empty for a single one
+    measure: str
+    values: np.ndarray
+    members: np.ndarray
+    group: str = ""
+    case: str | None = None
+    rule: str = ""
     by_probe: statistics.ByProbe = field(default_factory=dict)
 
     @property

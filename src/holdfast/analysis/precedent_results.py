@@ -8,6 +8,7 @@ that the model cannot keep, or keeps whatever it is told, shows nothing.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,14 @@ class Cell:
     seen: int  # how many replies of the history were in view
     prompted: bool  # whether the system prompt was in view
     score: Estimate
+
+
+class _CellKey(NamedTuple):
+    """What the replies of a `Cell` have in view, by the names of its fields."""
+
+    history: str
+    seen: int
+    prompted: bool
 
 
 @dataclass(frozen=True)
@@ -103,17 +112,20 @@ def _compare_histories(
     clear = [clear_rules(chat) for chat in chats]
     prompted = {reply.prompted for chat in chats for reply in chat.next_replies}
     depths = sorted({reply.seen for chat in chats for reply in chat.next_replies})
+    keys = itertools.starmap(
+        _CellKey, itertools.product(("kept", "broken"), depths, sorted(prompted, reverse=True))
+    )
     # by cell and rule, the score in each conversation, [conversation]
-    scores = {
-        key: _scores_of_cell(chats, clear, *key)
-        for key in itertools.product(("kept", "broken"), depths, sorted(prompted, reverse=True))
-    }
+    scores = {key: _scores_of_cell(chats, clear, key) for key in keys}
+
+    def effect(key: _CellKey, baseline: _CellKey) -> Estimate:
+        """Estimates by how much a cell scores more, on the rules that both have a score of."""
+        return paired_difference(*shared_means(scores[key], scores[baseline]), error=error)
 
     def prompt_effect(history: str, seen: int) -> Estimate | None:
         if False not in prompted:
             return None
-        prompted_scores = scores[history, seen, True]
-        return _estimate_difference(prompted_scores, scores[history, seen, False], error)
+        return effect(_CellKey(history, seen, True), _CellKey(history, seen, False))
 
     return Precedent(
         method=method,
@@ -121,7 +133,7 @@ def _compare_histories(
         used=sum(map(len, clear)),
         of=sum(len(chat.kept.scores[0]) for chat in chats),
         cells=tuple(
-            Cell(*key, estimate(means_over_probes(by_rule), SCORES))
+            Cell(**key._asdict(), score=estimate(means_over_probes(by_rule), SCORES))
             for key, by_rule in scores.items()
         ),
         depths=tuple(
@@ -129,9 +141,7 @@ def _compare_histories(
                 seen=seen,
                 prompt_after_kept=prompt_effect("kept", seen),
                 prompt_after_broken=prompt_effect("broken", seen),
-                precedent=_estimate_difference(
-                    scores["kept", seen, True], scores["broken", seen, True], error
-                ),
+                precedent=effect(_CellKey("kept", seen, True), _CellKey("broken", seen, True)),
             )
             for seen in depths
         ),
@@ -139,11 +149,7 @@ def _compare_histories(
 
 
 def _scores_of_cell(
-    chats: Sequence[PrecedentChat],
-    clear: Sequence[Sequence[str]],
-    history: str,
-    seen: int,
-    prompted: bool,
+    chats: Sequence[PrecedentChat], clear: Sequence[Sequence[str]], key: _CellKey
 ) -> ByProbe:
     """Returns the score of each clear rule in the replies of a cell, [conversation] each.
 
@@ -156,17 +162,12 @@ def _scores_of_cell(
     scores = {rule: no_scores.copy() for rules in clear for rule in rules} or {"": no_scores}
     for row, (chat, rules) in enumerate(zip(chats, clear, strict=True)):
         for reply in chat.next_replies:
-            if (reply.history, reply.seen, reply.prompted) != (history, seen, prompted):
+            if _CellKey(reply.history, reply.seen, reply.prompted) != key:
                 continue
             for rule in rules:
                 score = reply.scores[rule]
                 scores[rule][row] = np.nan if score is None else score
     return scores
-
-
-def _estimate_difference(scores: ByProbe, baseline: ByProbe, error: float) -> Estimate:
-    """Estimates the difference of two cells, on the rules that both have a score of."""
-    return paired_difference(*shared_means(scores, baseline), error=error)
 
 
 def _mean(scores: Sequence[float | None]) -> float:

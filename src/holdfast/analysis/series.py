@@ -33,17 +33,25 @@ class Series:
     """All conversations of one method in one run, ordered by conversation.
 
     Several probes of a round are averaged; the mass is that of the agent's turns.
+
+    Args:
+        run: the label of its folder; "" where the report shows a single run.
+        method: its spec string.
+        records: the conversations, in the order of the rows of the matrices.
+        conversations: [conversation], their numbers.
+        matrices: by measure, [conversation, round], NaN where not measured.
+        short: the method without its parameters; "" if another method of the run has the same name.
+        look: how often verdicts on this run can have been read, this time included.
+        by_probe: by kind of score, the scores of each probe, in matrices like `matrices`.
     """
 
-    run: str  # the label of its folder; "" where the report shows a single run
+    run: str
     method: str
-    records: tuple[Conversation, ...]  # in the order of the rows below
-    conversations: np.ndarray  # [n], their numbers
-    matrices: Mapping[str, np.ndarray]  # by measure, [n, rounds], NaN where not measured
-    # the method without its parameters; "" if another method of the run has the same name
+    records: tuple[Conversation, ...]
+    conversations: np.ndarray
+    matrices: Mapping[str, np.ndarray]
     short: str = ""
-    look: int = 1  # how often verdicts on this run can have been read, this time included
-    # by kind of score, the scores of each probe, in matrices like those above
+    look: int = 1
     by_probe: Mapping[str, ByProbe] = field(default_factory=dict)
 
     @property
@@ -161,42 +169,55 @@ def pool_series(several: Sequence[Series]) -> Series:
     first, *others = several
     if not others:
         return first
-    rounds = max(series.rounds for series in several)
-    conversations: list[np.ndarray] = []
-    start = 0
-    for series in several:
-        # conversations are numbered from 0 in each run, so later runs continue the numbers
-        conversations.append(series.conversations + start)
-        start = 1 + int(conversations[-1].max())
-
-    def concatenate(matrices: Sequence[np.ndarray | None]) -> np.ndarray:
-        """Joins a matrix of each series; None stands for one without a value."""
-        padded_matrices = []
-        for series, matrix in zip(several, matrices, strict=True):
-            padded_matrix = np.full((len(series.records), rounds), np.nan)
-            if matrix is not None:
-                padded_matrix[:, : series.rounds] = matrix
-            padded_matrices.append(padded_matrix)
-        return np.concatenate(padded_matrices)
-
-    def concatenate_probes(kind: str) -> ByProbe:
-        scores = [series.by_probe[kind] for series in several]
-        probes = dict.fromkeys(probe for matrices in scores for probe in matrices)
-        return {
-            probe: concatenate([matrices.get(probe) for matrices in scores]) for probe in probes
-        }
-
     return replace(
         first,
         records=tuple(record for series in several for record in series.records),
-        conversations=np.concatenate(conversations),
+        conversations=_continued_numbers(several),
         matrices={
-            measure: concatenate([series.matrices[measure] for series in several])
+            measure: _join_matrices(several, [series.matrices[measure] for series in several])
             for measure in first.matrices
         },
-        by_probe={kind: concatenate_probes(kind) for kind in first.by_probe},
+        by_probe={kind: _join_probes(several, kind) for kind in first.by_probe},
         look=max(series.look for series in several),
     )
+
+
+def _continued_numbers(several: Sequence[Series]) -> np.ndarray:
+    """Returns the numbers of all conversations, which each series counts from 0, as distinct
+    numbers: those of a later series continue those of the one before.
+    """
+    numbers: list[np.ndarray] = []
+    start = 0
+    for series in several:
+        numbers.append(series.conversations + start)
+        start = 1 + int(numbers[-1].max())
+    return np.concatenate(numbers)
+
+
+def _join_probes(several: Sequence[Series], kind: str) -> ByProbe:
+    """Joins the scores of each probe that any of the series has."""
+    scores = [series.by_probe[kind] for series in several]
+    probes = dict.fromkeys(probe for matrices in scores for probe in matrices)
+    return {
+        probe: _join_matrices(several, [matrices.get(probe) for matrices in scores])
+        for probe in probes
+    }
+
+
+def _join_matrices(several: Sequence[Series], matrices: Sequence[np.ndarray | None]) -> np.ndarray:
+    """Joins a matrix of each series, [conversation, round]; NaN in rounds that a series lacks.
+
+    Args:
+        matrices: one for each series; None for one without a value.
+    """
+    rounds = max(series.rounds for series in several)
+    padded_matrices = []
+    for series, matrix in zip(several, matrices, strict=True):
+        padded_matrix = np.full((len(series.records), rounds), np.nan)
+        if matrix is not None:
+            padded_matrix[:, : series.rounds] = matrix
+        padded_matrices.append(padded_matrix)
+    return np.concatenate(padded_matrices)
 
 
 def leave_out_rules(series: Series, rules: Sequence[tuple[str | None, str]]) -> Series:

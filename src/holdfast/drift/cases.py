@@ -1,4 +1,10 @@
-"""The parts of a suite: system prompts, their rules, and the probes of each rule."""
+"""The parts of a suite: system prompts, their rules, and the probes of each rule.
+
+For example, a suite with one case of one rule:
+
+    Suite("mine", (Case("bot", "rules", "Answer in one sentence.", ("What is tea?",),
+                        "one_sentence"),))
+"""
 
 import hashlib
 import json

@@ -135,8 +135,8 @@ class CounterOrders:
             words = self._words_of_user.get(position)
             if event.is_by_assistant and event.text:
                 offer = offer_in(event.text)
-            elif event.call is not None and (asked := _offer_of_call(event.call)):
-                offer = asked
+            elif event.call is not None and (question := _offer_of_call(event.call)):
+                offer = question
             elif words is not None:
                 if offer and agrees(words) and self._is_against(offer):
                     quote = cut(words, MAX_QUOTE_CHARACTERS)

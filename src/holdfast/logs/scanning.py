@@ -155,16 +155,22 @@ def _scan_files(
             scanned[position] = scanned_part
             progress.add(file_of_part[position], parts[position], scanned_part)
             watch(progress.so_far())
-        files: list[ScannedPart] = []
         in_order = (scanned[position] for position in range(len(parts)))
-        for log, file_parts in zip(logs, parts_by_file, strict=True):
-            file = join_parts(log, [*islice(in_order, len(file_parts))])
-            if file is None:  # a part cannot be read by itself
-                ((_, file),) = scan_all([FilePart(log)])
-            files.append(file)
+        files = [
+            _join_file(log, [*islice(in_order, len(file_parts))], scan_all)
+            for log, file_parts in zip(logs, parts_by_file, strict=True)
+        ]
     problems = sum(len(file.problems) for file in files)
     watch(ScanProgress(len(logs), total, len(logs), total, problems))
     return files
+
+
+def _join_file(log: FoundLog, parts: Sequence[ScannedPart], scan_all: _ScanAll) -> ScannedPart:
+    """Returns the parts of a file as one, or scans the file again if a part is of no use alone."""
+    file = join_parts(log, parts)
+    if file is None:
+        ((_, file),) = scan_all([FilePart(log)])
+    return file
 
 
 @dataclass

@@ -94,15 +94,16 @@ def _actions_of_script(
     files: ScriptFiles,
 ) -> Iterator[Action]:
     """Yields the commands of a script that a call runs, and takes note of the files they write."""
-    base = base_of(call)
-    root = start_of_script(call)
-    start = posixpath.join(base, root)
-    folders = WorkingFolders("" if is_absolute(root) else root)
-    known = ScriptFiles({**_texts_before(script, earlier), **files.texts}) if earlier else files
-    named = known.named_in(script, start)
-    for command in _read_script(script, named, start if start.startswith("/") else ""):
+    base = base_of(call)  # the folder from which the session gives paths
+    first = start_of_script(call)  # the script's first folder, relative to the base
+    start = posixpath.join(base, first)
+    written = ScriptFiles({**_texts_before(script, earlier), **files.texts}) if earlier else files
+    scripts = written.named_in(script, start)
+    # relative to the base, or in a folder outside of it, relative to that
+    folders = WorkingFolders("" if is_absolute(first) else first)
+    for command in _read_script(script, scripts, start if start.startswith("/") else ""):
         folder = folders.at(command)
-        path = posixpath.join(root, folder) if is_absolute(root) else folder
+        path = posixpath.join(first, folder) if is_absolute(first) else folder
         changes = map(with_slashes, edits_by_command(command))
         edits = tuple(with_folder(edit, path) for edit in changes)
         if command.arguments[0] not in _KEEP_TEXT:

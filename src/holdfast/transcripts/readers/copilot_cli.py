@@ -152,23 +152,11 @@ class _Dialog:
         """Adds an event of the log; yields notes on what is left out or not known."""
         self.tips[logged.id] = self.tree.tip
         if logged.kind == "session.start":
-            context = at(logged.data, "context")
-            self.folder.note(at(context, "cwd"), at(context, "branch"))
-            version = logged.data.get("version", _VERSION)
-            if version != _VERSION:
-                yield Unread(
-                    f"{logged.source}: the version {shortened(version)} of Copilot CLI's events is"
-                    f" not known; they are read as version {_VERSION}"
-                )
+            yield from self._start(logged)
         elif logged.kind == "session.snapshot_rewind":
             yield from self._rewind(logged)
         elif logged.kind == "session.truncation":
-            count = logged.data.get("messagesRemovedDuringTruncation")
-            messages = count_of(count, "message") if isinstance(count, int) else "messages"
-            yield Unread(
-                f"{logged.source}: Copilot CLI removed {messages} from the model's context (a"
-                " truncation); the log does not say which, so they are taken to be in it still"
-            )
+            yield _note_on_truncation(logged)
         else:
             copy_ids = (logged.id,) if logged.id else ()
             self.tree.add(
@@ -176,6 +164,17 @@ class _Dialog:
                     self.folder.of(event), id=logged.id, copy_ids=copy_ids, source=logged.source
                 )
                 for event in self._events(logged.kind, logged.data)
+            )
+
+    def _start(self, logged: _LoggedEvent) -> Iterator[Unread]:
+        """Notes the working folder; yields a note if the version of the events is not known."""
+        context = at(logged.data, "context")
+        self.folder.note(at(context, "cwd"), at(context, "branch"))
+        version = logged.data.get("version", _VERSION)
+        if version != _VERSION:
+            yield Unread(
+                f"{logged.source}: the version {shortened(version)} of Copilot CLI's events is not"
+                f" known; they are read as version {_VERSION}"
             )
 
     def _rewind(self, logged: _LoggedEvent) -> Iterator[Unread]:
@@ -221,6 +220,15 @@ class _Dialog:
             case "session.error":
                 return [Event(EventKind.ERROR, str(data.get("message") or ""))]
         return [Event(EventKind.REMINDER, str(data.get("content") or ""))]
+
+
+def _note_on_truncation(logged: _LoggedEvent) -> Unread:
+    count = logged.data.get("messagesRemovedDuringTruncation")
+    messages = count_of(count, "message") if isinstance(count, int) else "messages"
+    return Unread(
+        f"{logged.source}: Copilot CLI removed {messages} from the model's context (a truncation);"
+        " the log does not say which, so they are taken to be in it still"
+    )
 
 
 def _transcripts(dialogs: Mapping[str, _Dialog], source: str) -> Iterator[Transcript]:

@@ -91,20 +91,12 @@ def read_composer(
     bubbles = fields_of(value.get("bubbles"))
     headers = optional_list(data.get("fullConversationHeadersOnly"))
     headers = headers or optional_list(data.get("conversation"))
-    events: list[Event] = []
-    missing_messages = 0
-    for header in headers:
-        name = str(at(header, "bubbleId"))
-        bubble = bubbles.get(name, header if "text" in fields_of(header) else None)
-        if bubble is None:
-            missing_messages += 1
-        else:
-            events += _bubble(require_object(bubble))
-    if missing_messages:
+    shown = [_find_bubble(header, bubbles) for header in headers]
+    events = _read_bubbles(bubble for bubble in shown if bubble is not None)
+    if missing_messages := sum(bubble is None for bubble in shown):
         count = count_of(missing_messages, "message")
         yield Unread(f"{source}: left out {count} that the database does not have")
-    active = {str(at(header, "bubbleId")) for header in headers}
-    if abandoned := bubbles.keys() - active:
+    if abandoned := bubbles.keys() - {str(at(header, "bubbleId")) for header in headers}:
         count = count_of(len(abandoned), "message")
         yield Unread(f"{source}: left out {count} of abandoned branches (a restored checkpoint)")
     if context is not None and not events:
@@ -118,6 +110,11 @@ def read_composer(
                 " dialog (after a summary, for example)"
             )
         yield linear_transcript(source, events)
+
+
+def _find_bubble(header: Any, bubbles: Mapping[str, Any]) -> Any:
+    """Returns the message that a header names; None if neither it nor the header has the text."""
+    return bubbles.get(str(at(header, "bubbleId")), header if "text" in fields_of(header) else None)
 
 
 def _whole_context(context: AgentContext, shown: Sequence[Event]) -> list[Event]:
@@ -202,7 +199,7 @@ def read_tabs(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Un
     for number, tab in enumerate(optional_list(value.get("tabs")), start=1):
         try:
             bubbles = optional_list(at(tab, "bubbles"))
-            events = [*chain.from_iterable(_bubble(require_object(bubble)) for bubble in bubbles)]
+            events = _read_bubbles(bubbles)
         except Malformed as error:
             yield Unread(f"{source}, chat {number}: {error}")
             continue
@@ -210,7 +207,11 @@ def read_tabs(source: str, value: Mapping[str, Any]) -> Iterator[Transcript | Un
             yield linear_transcript(f"{source}, chat {number}", events)
 
 
-def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
+def _read_bubbles(bubbles: Iterable[Any]) -> list[Event]:
+    return [event for bubble in bubbles for event in _read_bubble(require_object(bubble))]
+
+
+def _read_bubble(bubble: Mapping[str, Any]) -> list[Event]:
     """Reads a message of the database, which has at most one tool call."""
     kind = bubble.get("type")
     role = _ROLES.get(kind) if isinstance(kind, (int, str)) else None

@@ -29,12 +29,6 @@ _FILES = {
     **dict.fromkeys(("task", "go-task"), _TASKFILES),
 }
 _PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")  # their file is package.json
-_FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile", "-t", "--taskfile")
-_VALUED_OPTIONS = (
-    *_FILE_OPTIONS,
-    *("-C", "--directory", "-d", "-j", "-o", "-W", "-I", "--prefix", "-w"),
-)
-_NPM_SCRIPTS = ("test", "start", "stop", "restart")  # which npm runs without `run`
 # options with which nothing runs
 _MAKE_DRY_RUN = frozenset(
     ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-t", "--touch")
@@ -49,14 +43,6 @@ _ONLY_SHOWS = {
     **{"make": _MAKE_DRY_RUN, "gmake": _MAKE_DRY_RUN, "just": _JUST_DRY_RUN},
     **{"task": _TASK_DRY_RUN, "go-task": _TASK_DRY_RUN},
 }
-_FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--dir", "--cwd", "-d", "--working-directory")
-_FOLDER_EQUALS = ("--directory=", "--prefix=", "--dir=", "--cwd=")
-_RUN = ("run", "run-script")
-# what package managers do themselves, so that a script of the name needs `run`
-_OWN_COMMANDS = frozenset(
-    """add install i remove rm uninstall up update upgrade publish exec dlx x create init link pack
-    audit why list ls outdated config info""".split()
-)
 
 
 def script_of_target(
@@ -102,6 +88,13 @@ def _script_in_file(program: str, words: Sequence[str], text: str) -> str | None
     return make_script(operands, text, {name: value for name, _, value in variables})
 
 
+# --- The file that defines the targets
+
+_FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile", "-t", "--taskfile")
+_FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--dir", "--cwd", "-d", "--working-directory")
+_FOLDER_EQUALS = ("--directory=", "--prefix=", "--dir=", "--cwd=")
+
+
 def _folder_named(words: Sequence[str], folder: str) -> str:
     """Returns the folder that an option such as `make -C` names, within the working folder."""
     named = (following for word, following in pairwise(words) if word in _FOLDER_OPTIONS)
@@ -113,6 +106,22 @@ def _first_known(names: Sequence[str], files: Mapping[str, str], folder: str) ->
     """Returns the text of the first of these files in a folder that is known."""
     paths = (find_path(posixpath.join(folder, name), files) for name in names)
     return next((files[path] for path in paths if path is not None), None)
+
+
+# --- The targets that a command names
+
+# options with a value, of any of these programs
+_VALUED_OPTIONS = (
+    *_FILE_OPTIONS,
+    *("-C", "--directory", "-d", "-j", "-o", "-W", "-I", "--prefix", "-w"),
+)
+_NPM_SCRIPTS = ("test", "start", "stop", "restart")  # which npm runs without `run`
+_RUN = ("run", "run-script")
+# what package managers do themselves, so that a script of the name needs `run`
+_MANAGER_COMMANDS = frozenset(
+    """add install i remove rm uninstall up update upgrade publish exec dlx x create init link pack
+    audit why list ls outdated config info""".split()
+)
 
 
 def _operands(words: Sequence[str]) -> list[str]:
@@ -133,5 +142,5 @@ def _package_script_name(program: str, operands: Sequence[str]) -> str:
     if operands[:1] and operands[0] in _RUN:
         return "".join(operands[1:2])
     name = "".join(operands[:1])
-    is_script = name in _NPM_SCRIPTS if program == "npm" else name not in _OWN_COMMANDS
+    is_script = name in _NPM_SCRIPTS if program == "npm" else name not in _MANAGER_COMMANDS
     return name if is_script and (program, name) != ("bun", "test") else ""

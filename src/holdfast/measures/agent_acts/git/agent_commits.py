@@ -26,36 +26,11 @@ from holdfast.measures.agent_acts.git.staging_commands import apply_action
 from holdfast.measures.agent_acts.written_texts import WrittenTexts, text_of_argument, text_of_file
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
+# --- A commit
+
 # the line that `--signoff` adds; no log shows the committer's name, so any name stands for it
 SIGN_OFF = "Signed-off-by: Author <author@example.com>"
 _ENDS_WITH_TRAILER = re.compile(r"\n[A-Za-z][\w-]*: [^\n]*\Z")
-
-# options of `git commit` with an argument, and the letter of each
-_VALUED_OPTIONS = {
-    "--message": "m",
-    "--file": "F",
-    "--author": "",
-    "--date": "",
-    "--trailer": "",
-    "--reuse-message": "C",
-    "--reedit-message": "c",
-    "--fixup": "",
-    "--squash": "",
-    "--template": "t",
-    "--cleanup": "",
-    "--pathspec-from-file": "",
-}
-_COMMIT_FLAGS = {
-    "--all": "a",
-    "--include": "i",
-    "--only": "o",
-    "--no-verify": "n",
-    "--patch": "p",
-    "--signoff": "s",
-}
-_EDITED_FIXUPS = ("amend:", "reword:")  # of `--fixup`: these open an editor
-_KEEP_OLD_MESSAGE = frozenset(("--reuse-message", "--fixup"))  # these open no editor
-_KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # -SKEY and -uno: the argument is attached
 
 
 @dataclass(frozen=True)
@@ -104,6 +79,10 @@ class CommitMessage:
         return self.is_signed_off and _names_sign_off(pattern)
 
 
+def _names_sign_off(pattern: str) -> bool:
+    return "signed-off" in pattern.lower().replace("\\-", "-")
+
+
 @dataclass(frozen=True)
 class CommitFiles:
     """The files of a commit.
@@ -131,8 +110,7 @@ class Commit:
     files: CommitFiles
 
 
-def _names_sign_off(pattern: str) -> bool:
-    return "signed-off" in pattern.lower().replace("\\-", "-")
+# --- The commits of a turn
 
 
 def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
@@ -186,12 +164,63 @@ def _commit_by_tool(call: ToolCall, staged: StagedFiles) -> Commit:
 def _commit_by_command(action: Action, files: StagedFiles, texts: WrittenTexts) -> Commit:
     options = _commit_options(action)
     return Commit(
-        _message_of(action, options, texts),
-        _files_of(options, files, listed_paths(options, action, texts)),
+        _read_message(action, options, texts),
+        _read_files(options, files, listed_paths(options, action, texts)),
     )
 
 
-def _message_of(action: Action, options: ParsedOptions, texts: WrittenTexts) -> CommitMessage:
+# --- The options of a commit
+
+# options of `git commit` with an argument, and the letter of each
+_VALUED_OPTIONS = {
+    "--message": "m",
+    "--file": "F",
+    "--author": "",
+    "--date": "",
+    "--trailer": "",
+    "--reuse-message": "C",
+    "--reedit-message": "c",
+    "--fixup": "",
+    "--squash": "",
+    "--template": "t",
+    "--cleanup": "",
+    "--pathspec-from-file": "",
+}
+_COMMIT_FLAGS = {
+    "--all": "a",
+    "--include": "i",
+    "--only": "o",
+    "--no-verify": "n",
+    "--patch": "p",
+    "--signoff": "s",
+}
+_ATTACHED_VALUE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # -SKEY, -uno
+
+
+def _commit_options(action: Action) -> ParsedOptions:
+    words = [_ATTACHED_VALUE.sub(r"\1", word) for word in action.command.arguments[2:]]
+    options = options_of(words, _VALUED_OPTIONS, _COMMIT_FLAGS)
+    return replace(options, rest=operands_in(folder_of(action), options.rest))
+
+
+def _is_partial(options: ParsedOptions) -> bool:
+    """Whether a commit takes only the files that it names, and leaves others staged."""
+    names_files = bool(options.rest) or "--pathspec-from-file" in options.values
+    return names_files and options.flags.isdisjoint({"--include", *ASKS_FOR_EACH_CHANGE})
+
+
+def _is_rewording(options: ParsedOptions) -> bool:
+    """Whether a commit has no files, and only a new message for another commit."""
+    return (options.last("--fixup") or "").startswith("reword:")
+
+
+# --- Its message
+
+_EDITED_FIXUPS = ("amend:", "reword:")  # of `--fixup`: these open an editor
+_KEEP_OLD_MESSAGE = frozenset(("--reuse-message", "--fixup"))  # these open no editor
+
+
+def _read_message(action: Action, options: ParsedOptions, texts: WrittenTexts) -> CommitMessage:
     message_options = options.values.get("--message", [])
     file = options.last("--file")
     text: str | None = None
@@ -211,7 +240,18 @@ def _message_of(action: Action, options: ParsedOptions, texts: WrittenTexts) -> 
     )
 
 
-def _files_of(options: ParsedOptions, files: StagedFiles, listed: list[str] | None) -> CommitFiles:
+def _join_paragraphs(paragraphs: Sequence[str | None]) -> str | None:
+    """Joins the texts of several options `-m`; None if the log does not show one of them."""
+    texts = [text for text in paragraphs if text]
+    return "\n\n".join(texts) if len(texts) == len(paragraphs) else None
+
+
+# --- Its files
+
+
+def _read_files(
+    options: ParsedOptions, files: StagedFiles, listed: list[str] | None
+) -> CommitFiles:
     """Returns the files of a commit.
 
     Args:
@@ -243,26 +283,3 @@ def _files_of(options: ParsedOptions, files: StagedFiles, listed: list[str] | No
         excluded=frozenset(files.excluded | (files.untracked - {*paths})) | selection.excluded,
         is_all_shown=bool(paths or possible_paths) and not has_more,
     )
-
-
-def _commit_options(action: Action) -> ParsedOptions:
-    words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
-    options = options_of(words, _VALUED_OPTIONS, _COMMIT_FLAGS)
-    return replace(options, rest=operands_in(folder_of(action), options.rest))
-
-
-def _is_partial(options: ParsedOptions) -> bool:
-    """Whether a commit takes only the files that it names, and leaves others staged."""
-    names_files = bool(options.rest) or "--pathspec-from-file" in options.values
-    return names_files and options.flags.isdisjoint({"--include", *ASKS_FOR_EACH_CHANGE})
-
-
-def _is_rewording(options: ParsedOptions) -> bool:
-    """Whether a commit has no files, and only a new message for another commit."""
-    return (options.last("--fixup") or "").startswith("reword:")
-
-
-def _join_paragraphs(paragraphs: Sequence[str | None]) -> str | None:
-    """Joins the texts of several options `-m`; None if the log does not show one of them."""
-    texts = [text for text in paragraphs if text]
-    return "\n\n".join(texts) if len(texts) == len(paragraphs) else None

@@ -104,17 +104,17 @@ def _texts_written(tree: ast.Module, values: PythonValues) -> dict[str, list[str
     """Returns the texts that are written to each file; None for a text that is not known."""
     texts: dict[str, list[str | None]] = defaultdict(list)
     opened = _opened_files(tree)
-    methods = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    with_attribute = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         text: ast.expr | None = None
         match node:
             case ast.Call(func=ast.Attribute(value=path, attr="write_text"), args=[text, *_]):
                 paths = values.possible(path)
             case ast.Call(func=ast.Attribute(value=file, attr="write" | "writelines"), args=[text]):
-                opening = opened.get(id(file), file)
+                opening = opened.get(file, file)
                 paths = _files_written_by(opening, values) if isinstance(opening, ast.Call) else []
-            case ast.Name() if id(node) in opened and id(node) not in methods:
-                paths = _files_written_by(opened[id(node)], values)  # json.dump(value, file)
+            case ast.Name() if node in opened and node not in with_attribute:
+                paths = _files_written_by(opened[node], values)  # json.dump(value, file)
             case _:
                 continue
         if len(paths) == 1:
@@ -122,30 +122,38 @@ def _texts_written(tree: ast.Module, values: PythonValues) -> dict[str, list[str
     return texts
 
 
-def _opened_files(tree: ast.Module) -> dict[int, ast.Call]:
-    """Returns the calls of `open` by the ids of the names in the code that stand for their files.
+def _opened_files(tree: ast.Module) -> dict[ast.expr, ast.Call]:
+    """Returns the calls of `open` by the names in the code that stand for their files.
 
     A name in a `with` stands for its file within it; other names only if they are assigned once.
     """
-    opened: dict[int, ast.Call] = {}
+    calls = _calls_assigned_once(tree) | _calls_of_withs(tree)
+    return {name: call for name, call in calls.items() if function_name(call.func) == "open"}
+
+
+def _calls_assigned_once(tree: ast.Module) -> dict[ast.expr, ast.Call]:
+    """Returns, for each place that reads a name, the one call whose result the name is given."""
     assigned: dict[str, list[ast.Call]] = defaultdict(list)
-    withs: list[ast.With] = []
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
                 assigned[name].append(call)
-            case ast.With():
-                withs.append(node)
-    for node in _names_read_in(tree):
-        if len(calls := assigned.get(node.id, [])) == 1:
-            opened[id(node)] = calls[0]
-    for block in withs:  # the outer ones first
+    once = {name: calls[0] for name, calls in assigned.items() if len(calls) == 1}
+    return {node: once[node.id] for node in _names_read_in(tree) if node.id in once}
+
+
+def _calls_of_withs(tree: ast.Module) -> dict[ast.expr, ast.Call]:
+    """Returns, for each place in a `with` that reads a name of it, the call that the name is of."""
+    calls: dict[ast.expr, ast.Call] = {}
+    for block in ast.walk(tree):  # an inner `with`, which comes later, replaces an outer one
+        if not isinstance(block, ast.With):
+            continue
         for item in block.items:
             match item:
                 case ast.withitem(context_expr=ast.Call() as call, optional_vars=ast.Name(id=name)):
                     names = (node for part in block.body for node in _names_read_in(part))
-                    opened |= {id(node): call for node in names if node.id == name}
-    return {key: call for key, call in opened.items() if function_name(call.func) == "open"}
+                    calls |= {node: call for node in names if node.id == name}
+    return calls
 
 
 def _names_read_in(tree: ast.AST) -> Iterator[ast.Name]:

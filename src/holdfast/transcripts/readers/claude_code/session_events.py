@@ -44,11 +44,9 @@ _REFUSED = re.compile(
 # what stopped a call that had begun; other kinds of denials came before it ran
 _DENIALS_WHILE_RUNNING = ("interrupted",)
 _SUMMARY = "This session is being continued from a previous conversation"
-# where the boundary of a microcompaction lists what was cleared: in sessions, and in stream-json
-_CLEARED = (
-    *("compactedToolIds", "clearedAttachmentUUIDs"),
-    *("compacted_tool_ids", "cleared_attachment_uuids"),
-)
+# where the boundary of a microcompaction lists what was cleared
+_CLEARED_IN_SESSIONS = ("compactedToolIds", "clearedAttachmentUUIDs")
+_CLEARED_IN_STREAMS = ("compacted_tool_ids", "cleared_attachment_uuids")  # of stream-json
 
 
 def events_of(tree: SessionTree) -> tuple[Mapping[str, Sequence[Event]], list[Unread]]:
@@ -149,6 +147,9 @@ def _events(
     return [*events, *_words_of_refusals(line, events)]
 
 
+# --- What a line removed from the context
+
+
 def _removal(removed: Iterable[SessionLine]) -> Event:
     """Returns the clearing that removed lines from the context, with the results in them."""
     ids: set[str] = set()
@@ -174,28 +175,6 @@ def _change(
     return Event(EventKind.COMPACTION, text, keeps=frozenset(kept))
 
 
-def _with_refusal(event: Event, line: SessionLine) -> Event:
-    """Marks a result as a refusal, or not, if the line says why its call was denied."""
-    if event.kind is not EventKind.TOOL_RESULT:
-        return event
-    kind = line.denial_kind(event.call_id)
-    return replace(event, is_refusal=kind not in _DENIALS_WHILE_RUNNING) if kind else event
-
-
-def _words_of_refusals(line: SessionLine, events: Sequence[Event]) -> Iterator[Event]:
-    """Yields the words with which the user refused tool calls.
-
-    Claude Code marks the result of a refused call as an error, which tells it from the output of a
-    tool with the same words.
-    """
-    failed = {str(block.get("tool_use_id") or "") for block in line.blocks if block.get("is_error")}
-    for event in events:
-        if event.kind is not EventKind.TOOL_RESULT or event.call_id not in failed:
-            continue
-        if (match := _REFUSED.match(event.text)) and (words := match[1].strip()):
-            yield Event(EventKind.MESSAGE, words, "user")
-
-
 def _kept_ids(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]:
     """Returns the ids of the lines that a compaction kept in the context unchanged."""
     uuids = at(boundary.compaction, "preservedMessages", "uuids")
@@ -213,7 +192,8 @@ def _cleared_ids(boundary: SessionLine) -> frozenset[str]:
     """Returns the ids of the calls whose results were cleared, and of attachments that were."""
     fields = boundary.fields
     metadata = fields.get("microcompactMetadata", fields.get("microcompact_metadata"))
-    ids = chain.from_iterable(list_or_empty(at(metadata, name)) for name in _CLEARED)
+    names = (*_CLEARED_IN_SESSIONS, *_CLEARED_IN_STREAMS)
+    ids = chain.from_iterable(list_or_empty(at(metadata, name)) for name in names)
     return frozenset(map(str, ids))
 
 
@@ -254,6 +234,34 @@ class _ResultsInContext:
         return cleared - {""}
 
 
+# --- Calls that the user refused
+
+
+def _with_refusal(event: Event, line: SessionLine) -> Event:
+    """Marks a result as a refusal, or not, if the line says why its call was denied."""
+    if event.kind is not EventKind.TOOL_RESULT:
+        return event
+    kind = line.denial_kind(event.call_id)
+    return replace(event, is_refusal=kind not in _DENIALS_WHILE_RUNNING) if kind else event
+
+
+def _words_of_refusals(line: SessionLine, events: Sequence[Event]) -> Iterator[Event]:
+    """Yields the words with which the user refused tool calls.
+
+    Claude Code marks the result of a refused call as an error, which tells it from the output of a
+    tool with the same words.
+    """
+    failed = {str(block.get("tool_use_id") or "") for block in line.blocks if block.get("is_error")}
+    for event in events:
+        if event.kind is not EventKind.TOOL_RESULT or event.call_id not in failed:
+            continue
+        if (match := _REFUSED.match(event.text)) and (words := match[1].strip()):
+            yield Event(EventKind.MESSAGE, words, "user")
+
+
+# --- Messages in the place of the user
+
+
 def _events_of_user_message(
     text: str, line: SessionLine, before: SessionLine | None, after: SessionLine | None
 ) -> Iterator[Event]:
@@ -292,9 +300,10 @@ def _human_text(
         command = _command_in(before)
         return _expanded_command(command, words) if command and words else None
     command = _command_in(line)
-    if words or command is None:
-        is_by_program = not words and bool(text.strip())
-        return None if is_by_program else words
+    if words:
+        return words
+    if command is None:
+        return None if text.strip() else ""  # all that was removed is by a program
     if after is not None and _continues_command(after):
         return None
     arguments = element_text(command, "command-args")

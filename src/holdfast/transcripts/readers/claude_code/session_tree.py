@@ -184,11 +184,7 @@ def _trees(
 
 
 def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> set[str]:
-    """Returns the ids on the path to the last message.
-
-    Tools that are called at the same time make branches as well, so the path also has all blocks of
-    its replies, and the results of all calls in these.
-    """
+    """Returns the ids on the path to the last message, and on the branches of parallel calls."""
     last = next(line for line in reversed(lines) if line.is_message)
     answers = {line.parent: line for line in lines if line.is_message}
     followed_ids = {last.id}
@@ -196,19 +192,28 @@ def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> 
     while (answer := answers.get(last.id)) and answer.id not in followed_ids:
         last = answer
         followed_ids.add(last.id)
-    active = set(path_to(last.id, parents))
+    active = _with_parallel_calls(set(path_to(last.id, parents)), lines)
+    return _without_retracted(active, lines)
+
+
+def _with_parallel_calls(path_ids: set[str], lines: Sequence[SessionLine]) -> set[str]:
+    """Adds the ids of all blocks of the replies on a path, and of the results of their calls.
+
+    Tools that are called at the same time make branches as well.
+    """
+    active = path_ids
     before = 0
     while len(active) != before:
         before = len(active)
         on_path = [line for line in lines if line.id in active]
         replies = {line.reply_id for line in on_path} - {""}
         calls = set[str]().union(*(line.ids_in("tool_use", "id") for line in on_path))
-        active |= {
+        active = active | {
             line.id
             for line in lines
             if line.reply_id in replies or line.ids_in("tool_result", "tool_use_id") & calls
         }
-    return _without_retracted(active, lines)
+    return active
 
 
 def _without_retracted(ids: set[str], lines: Sequence[SessionLine]) -> set[str]:
