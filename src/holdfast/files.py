@@ -18,35 +18,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from holdfast.errors import RecordsError, UsageError, reason_of
 
 ASSETS = files("holdfast") / "assets"
-# why a file cannot grow, by the number of the system error
-FULL = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file may not grow further",
-}
-# the first bytes of compressed files
-_GZIPPED = b"\x1f\x8b"
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
-_OPENERS: dict[str, Callable[[Path], Any]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
-MAX_UNPACKED_BYTES = 1 << 30  # of a compressed file that is read whole, or of a line in one
-_ZSTANDARD_PIECE = 4096  # bytes that are unpacked at once, which may become 128 MiB
-_MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
-_MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
-_CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-# errors of `fsync` on file systems that do not support it
-_SYNC_UNSUPPORTED = (
-    errno.EINVAL,
-    errno.ENOSYS,
-    errno.ENOTSUP,
-    errno.EBADF,
-    errno.EACCES,
-    errno.EPERM,
-)
 
 
 def asset(name: str) -> str:
@@ -57,6 +33,37 @@ def asset(name: str) -> str:
 def user_cache() -> Path:
     """The folder for cached files, which can be made again if they are deleted."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast"
+
+
+def short_path(path: Path) -> Path:
+    """A path as it is printed: as in `runs/first/report.html` below the current folder, which is
+    where commands are repeated, else in full.
+    """
+    whole = path.resolve()
+    here = Path.cwd()
+    return whole.relative_to(here) if whole.is_relative_to(here) else whole
+
+
+_MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
+_MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
+
+
+def similar_path(path: Path) -> Path | None:
+    """The path in the same folder that was probably meant by one that does not exist."""
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MAX_NAMES_COMPARED)]
+    except OSError:
+        return None
+    stems = {Path(name).stem for name in names}
+    # the stems alone, as files of the same kind are alike by their suffix
+    near = difflib.get_close_matches(path.stem, stems, n=len(stems) or 1, cutoff=_MIN_SIMILARITY)
+    candidates = sorted(name for name in names if Path(name).stem in near)
+    best = difflib.get_close_matches(path.name, candidates, n=1, cutoff=0)
+    return path.with_name(best[0]) if best else None
+
+
+# --- Reading
 
 
 def read_text(path: Path | str, *, is_strict: bool = True) -> str:
@@ -81,26 +88,6 @@ def read_text(path: Path | str, *, is_strict: bool = True) -> str:
         return content.decode("utf-8-sig", "strict" if is_strict else "surrogateescape")
 
 
-def _opener_of(path: Path, first_bytes: bytes) -> Callable[[Path], Any] | None:
-    """Returns what opens a file that is compressed by gzip, bzip2 or xz; None for other files."""
-    if first_bytes.startswith(_GZIPPED) or path.suffix == ".gz":
-        return gzip.GzipFile
-    return _OPENERS.get(path.suffix.lower())
-
-
-def check_unpacked_size(path: Path, size: int) -> None:
-    """Refuses a text that would fill the memory when it is unpacked.
-
-    Raises:
-        UsageError: it is too large.
-    """
-    if size > MAX_UNPACKED_BYTES:
-        raise UsageError(
-            f"{path} has more than {MAX_UNPACKED_BYTES >> 20} MiB when it is unpacked; unpack it,"
-            " and give it as .jsonl, with a value per line."
-        )
-
-
 def text_lines(
     path: Path, start: int = 0, end: int | None = None, *, is_strict: bool = True
 ) -> Iterator[str]:
@@ -118,24 +105,14 @@ def text_lines(
         UsageError: the file cannot be read or unpacked, or its first line is not UTF-8.
     """
     with _read_errors(path), contextlib.ExitStack() as stack:
-        file: IO[bytes] = stack.enter_context(path.open("rb"))
-        first_bytes = file.read(len(_ZSTANDARD))
-        max_bytes = MAX_UNPACKED_BYTES + 1  # of a line
-        if (opener := _opener_of(path, first_bytes)) is not None:
-            file = stack.enter_context(opener(path))
-            end = None
-        elif first_bytes == _ZSTANDARD or path.suffix == ".zst":
-            # read whole, as only then is it certain that no frame is missing
-            file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
-            end = None
-        else:
-            max_bytes = -1  # any
+        file, is_packed = _open_unpacked(path, stack)
+        max_bytes = MAX_UNPACKED_BYTES + 1 if is_packed else -1  # of a line; -1 is any number
         file.seek(start)
         position = start
-        while end is None or position < end:
+        while is_packed or end is None or position < end:
             if not (line := file.readline(max_bytes)):
                 return
-            if max_bytes > 0:
+            if is_packed:
                 check_unpacked_size(path, len(line))
             content = line.removesuffix(b"\n")
             try:
@@ -149,13 +126,19 @@ def text_lines(
             position += len(line)
 
 
-def short_path(path: Path) -> Path:
-    """A path as it is printed: as in `runs/first/report.html` below the current folder, which is
-    where commands are repeated, else in full.
-    """
-    whole = path.resolve()
-    here = Path.cwd()
-    return whole.relative_to(here) if whole.is_relative_to(here) else whole
+def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
+    """Reads the values of a JSON Lines file, each with its line number; skips blank lines."""
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                f"Line {number} of {path} is not JSON ({reason_of(error)}); write one value per"
+                " line."
+            ) from error
+        yield number, value
 
 
 def digest_of(path: Path) -> str:
@@ -188,19 +171,53 @@ def _read_errors(path: Path) -> Iterator[None]:
         raise UsageError(f"{path} cannot be read ({error.strerror}); {cure}") from error
 
 
-def similar_path(path: Path) -> Path | None:
-    """The path in the same folder that was probably meant by one that does not exist."""
-    try:
-        with os.scandir(path.parent) as entries:
-            names = [entry.name for entry in itertools.islice(entries, _MAX_NAMES_COMPARED)]
-    except OSError:
-        return None
-    stems = {Path(name).stem for name in names}
-    # the stems alone, as files of the same kind are alike by their suffix
-    near = difflib.get_close_matches(path.stem, stems, n=len(stems) or 1, cutoff=_MIN_SIMILARITY)
-    candidates = sorted(name for name in names if Path(name).stem in near)
-    best = difflib.get_close_matches(path.name, candidates, n=1, cutoff=0)
-    return path.with_name(best[0]) if best else None
+# --- Unpacking
+
+# the first bytes of compressed files
+_GZIPPED = b"\x1f\x8b"
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_OPENERS: dict[str, Callable[[Path], Any]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+MAX_UNPACKED_BYTES = 1 << 30  # of a compressed file that is read whole, or of a line in one
+_ZSTANDARD_PIECE = 4096  # bytes that are unpacked at once, which may become 128 MiB
+
+
+class _UnpackedFile(NamedTuple):
+    """A file that is read unpacked."""
+
+    file: IO[bytes]
+    is_packed: bool  # whether it is compressed on the disk
+
+
+def _open_unpacked(path: Path, stack: contextlib.ExitStack) -> _UnpackedFile:
+    """Opens a file, which may be compressed; the stack closes it."""
+    file: IO[bytes] = stack.enter_context(path.open("rb"))
+    first_bytes = file.read(len(_ZSTANDARD))
+    if (opener := _opener_of(path, first_bytes)) is not None:
+        return _UnpackedFile(stack.enter_context(opener(path)), is_packed=True)
+    if first_bytes == _ZSTANDARD or path.suffix == ".zst":
+        # read whole, as only then is it certain that no frame is missing
+        return _UnpackedFile(io.BytesIO(unpack_zstandard(path, path.read_bytes())), is_packed=True)
+    return _UnpackedFile(file, is_packed=False)
+
+
+def _opener_of(path: Path, first_bytes: bytes) -> Callable[[Path], Any] | None:
+    """Returns what opens a file that is compressed by gzip, bzip2 or xz; None for other files."""
+    if first_bytes.startswith(_GZIPPED) or path.suffix == ".gz":
+        return gzip.GzipFile
+    return _OPENERS.get(path.suffix.lower())
+
+
+def check_unpacked_size(path: Path, size: int) -> None:
+    """Refuses a text that would fill the memory when it is unpacked.
+
+    Raises:
+        UsageError: it is too large.
+    """
+    if size > MAX_UNPACKED_BYTES:
+        raise UsageError(
+            f"{path} has more than {MAX_UNPACKED_BYTES >> 20} MiB when it is unpacked; unpack it,"
+            " and give it as .jsonl, with a value per line."
+        )
 
 
 def unpack_zstandard(path: Path, content: bytes) -> bytes:
@@ -240,19 +257,24 @@ def unpack_zstandard(path: Path, content: bytes) -> bytes:
     return b"".join(unpacked)
 
 
-def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:
-    """Reads the values of a JSON Lines file, each with its line number; skips blank lines."""
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(
-                f"Line {number} of {path} is not JSON ({reason_of(error)}); write one value per"
-                " line."
-            ) from error
-        yield number, value
+# --- Writing
+
+# why a file cannot grow, by the number of the system error
+FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file may not grow further",
+}
+_CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+# errors of `fsync` on file systems that do not support it
+_SYNC_UNSUPPORTED = (
+    errno.EINVAL,
+    errno.ENOSYS,
+    errno.ENOTSUP,
+    errno.EBADF,
+    errno.EACCES,
+    errno.EPERM,
+)
 
 
 def write_whole(path: Path | str, data: bytes | str, alternative: str = "another place") -> Path:
@@ -286,6 +308,29 @@ def cannot_write(
     return RecordsError(f"Cannot write {path}: {why}; {cure}.")
 
 
+def _replace(path: Path, content: bytes) -> None:
+    """Writes a temporary file beside the path, then renames it to the path."""
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a device or a pipe
+        path.write_bytes(content)
+        return
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
+    try:
+        file = os.open(temporary, _CREATE_NEW, 0o666)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+            sync(file, path.parent)
+        finally:
+            os.close(file)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
 def sync(file: int, name: Path | str) -> None:
     """Flushes a file descriptor to disk; warns if the file system does not support that."""
     try:
@@ -316,26 +361,3 @@ def sync_folder(folder: Path) -> None:
             " a file that was just made there may be missing if the machine stops.",
             stacklevel=2,
         )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Writes a temporary file beside the path, then renames it to the path."""
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a device or a pipe
-        path.write_bytes(content)
-        return
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
-    try:
-        file = os.open(temporary, _CREATE_NEW, 0o666)
-        try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(file, rest) :]
-            sync(file, path.parent)
-        finally:
-            os.close(file)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)

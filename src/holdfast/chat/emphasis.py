@@ -21,11 +21,8 @@ from holdfast.errors import PromptError, UsageError, shortened
 from holdfast.plurals import count_of
 
 Span = tuple[int, int]  # first and last character (exclusive)
-
 # a text, a text and which occurrence of it (from 1), or a range
 Part = str | tuple[str, int] | tuple[int, int, int]
-
-_MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
 
 
 class TextRange(NamedTuple):
@@ -41,6 +38,11 @@ class EmphasisedChat(NamedTuple):
 
     messages: tuple[Message, ...]
     ranges: tuple[TextRange, ...]
+
+
+# --- Finding parts in a chat
+
+_MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
 
 
 def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ...]:
@@ -63,71 +65,6 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ..
         else:
             disjoint.append(current)
     return tuple(disjoint)
-
-
-def edit_emphasised(
-    messages: Messages, emphasis: Sequence[TextRange], edit: Callable[[Messages], Messages]
-) -> EmphasisedChat:
-    """Edits a chat and carries its emphasis along: if the edit copies emphasised text, every copy
-    is emphasised.
-    """
-    if not emphasis:
-        return EmphasisedChat(tuple(edit(messages)), ())
-    mark = unused_character([message["content"] for message in messages])
-    return take_marks(edit(put_marks(messages, emphasis, mark)), mark)
-
-
-def read_marks(messages: Messages) -> EmphasisedChat:
-    r"""Reads the emphasis in `*asterisks*` and removes them from the chat; `\*` is a plain `*`."""
-    pieces = [
-        _split_at_asterisks(number, message["content"]) for number, message in enumerate(messages)
-    ]
-    return _join_pieces(messages, pieces)
-
-
-def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tuple[Message, ...]:
-    """Puts `mark` before and after each range of a chat."""
-    marked = list(messages)
-    for number, first, last in sorted(ranges, reverse=True):
-        text = marked[number]["content"]
-        marked[number] = {
-            **marked[number],
-            "content": f"{text[:first]}{mark}{text[first:last]}{mark}{text[last:]}",
-        }
-    return tuple(marked)
-
-
-def take_marks(messages: Messages, mark: str) -> EmphasisedChat:
-    """Removes `mark` from a chat; the ranges between pairs of it are the emphasis."""
-    return _join_pieces(messages, [message["content"].split(mark) for message in messages])
-
-
-def _join_pieces(messages: Messages, pieces: Sequence[Sequence[str]]) -> EmphasisedChat:
-    """Joins the pieces of each message, of which every second one is emphasised."""
-    plain: list[Message] = []
-    ranges: list[TextRange] = []
-    for number, (message, parts) in enumerate(zip(messages, pieces, strict=True)):
-        plain.append({**message, "content": "".join(parts)})
-        ranges += [TextRange(number, *span) for span in spans_between(parts)]
-    return EmphasisedChat(tuple(plain), tuple(ranges))
-
-
-def spans_between(pieces: Sequence[str]) -> list[Span]:
-    """The spans of the second, fourth, ... of these pieces once they are joined."""
-    spans: list[Span] = []
-    position = 0
-    for index, piece in enumerate(pieces):
-        if index % 2:
-            spans.append((position, position + len(piece)))
-        position += len(piece)
-    return spans
-
-
-def unused_character(texts: Sequence[str]) -> str:
-    """Returns a private-use character that neither the texts nor transformers use."""
-    in_texts = set().union(*texts)
-    characters = map(chr, range(0xF0100, 0xFFFFE))
-    return next(character for character in characters if character not in in_texts)
 
 
 def check_parts(emphasis: Sequence[Part]) -> None:
@@ -239,6 +176,77 @@ def _trim(messages: Messages, whole: TextRange, part: Part) -> TextRange:
     first += len(text) - len(text.lstrip())
     last -= len(text) - len(text.rstrip())
     return TextRange(number, first, last)
+
+
+# --- Marks around parts
+
+
+def edit_emphasised(
+    messages: Messages, emphasis: Sequence[TextRange], edit: Callable[[Messages], Messages]
+) -> EmphasisedChat:
+    """Edits a chat and carries its emphasis along: if the edit copies emphasised text, every copy
+    is emphasised.
+    """
+    if not emphasis:
+        return EmphasisedChat(tuple(edit(messages)), ())
+    mark = unused_character([message["content"] for message in messages])
+    return take_marks(edit(put_marks(messages, emphasis, mark)), mark)
+
+
+def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tuple[Message, ...]:
+    """Puts `mark` before and after each range of a chat."""
+    marked = list(messages)
+    for number, first, last in sorted(ranges, reverse=True):
+        text = marked[number]["content"]
+        marked[number] = {
+            **marked[number],
+            "content": f"{text[:first]}{mark}{text[first:last]}{mark}{text[last:]}",
+        }
+    return tuple(marked)
+
+
+def take_marks(messages: Messages, mark: str) -> EmphasisedChat:
+    """Removes `mark` from a chat; the ranges between pairs of it are the emphasis."""
+    return _join_pieces(messages, [message["content"].split(mark) for message in messages])
+
+
+def _join_pieces(messages: Messages, pieces: Sequence[Sequence[str]]) -> EmphasisedChat:
+    """Joins the pieces of each message, of which every second one is emphasised."""
+    plain: list[Message] = []
+    ranges: list[TextRange] = []
+    for number, (message, parts) in enumerate(zip(messages, pieces, strict=True)):
+        plain.append({**message, "content": "".join(parts)})
+        ranges += [TextRange(number, *span) for span in spans_between(parts)]
+    return EmphasisedChat(tuple(plain), tuple(ranges))
+
+
+def spans_between(pieces: Sequence[str]) -> list[Span]:
+    """The spans of the second, fourth, ... of these pieces once they are joined."""
+    spans: list[Span] = []
+    position = 0
+    for index, piece in enumerate(pieces):
+        if index % 2:
+            spans.append((position, position + len(piece)))
+        position += len(piece)
+    return spans
+
+
+def unused_character(texts: Sequence[str]) -> str:
+    """Returns a private-use character that neither the texts nor transformers use."""
+    in_texts = set().union(*texts)
+    characters = map(chr, range(0xF0100, 0xFFFFE))
+    return next(character for character in characters if character not in in_texts)
+
+
+# --- Asterisks
+
+
+def read_marks(messages: Messages) -> EmphasisedChat:
+    r"""Reads the emphasis in `*asterisks*` and removes them from the chat; `\*` is a plain `*`."""
+    pieces = [
+        _split_at_asterisks(number, message["content"]) for number, message in enumerate(messages)
+    ]
+    return _join_pieces(messages, pieces)
 
 
 def _split_at_asterisks(number: int, content: str) -> list[str]:

@@ -18,24 +18,7 @@ from holdfast.plurals import listing
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_MAX_REASON = 200  # characters of a template's own error message in ours
-
-# Some templates write today's date into the prompt, which would change replies from day to day.
-# Here it is always midnight of 26 July 2024, the default date of Llama 3's templates.
-TODAY = {
-    "%a": "Fri", "%A": "Friday", "%u": "5", "%w": "5", "%d": "26", "%-d": "26", "%e": "26",
-    "%j": "208", "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%y": "24", "%Y": "2024",
-    "%F": "2024-07-26", "%D": "07/26/24", "%H": "00", "%-H": "0", "%I": "12", "%-I": "12",
-    "%M": "00", "%-M": "0", "%S": "00", "%-S": "0", "%p": "AM", "%T": "00:00:00", "%R": "00:00",
-    "%Z": "", "%z": "",
-}  # fmt: skip
-# Replaces transformers' function of that name. It is a macro because functions cannot be passed to
-# a template. The line break belongs to the block, so the template after it starts as before.
-_CLOCK = (
-    "{% macro strftime_now(format) %}{{ format"
-    + "".join(f"|replace('{code}', '{value}')" for code, value in TODAY.items())
-    + " }}{% endmacro %}\n"
-)
+# --- Templates of tokenizers
 
 PLAIN = "plain"
 # For a base model, which has no template: the messages as one text, which the model continues.
@@ -43,12 +26,6 @@ _PLAIN_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{{ message['content'] }}"
     "{% if not loop.last %}{{ '\n\n' }}{% endif %}{% endfor %}"
 )
-
-# By template: the roles whose content it reads as a list of parts, [{"type": "text", "text": ...}],
-# and drops as a string.
-_ROLES_IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
-_MAX_TEMPLATES = 100  # entries of this cache
-_PRINTED_PARTS = ("'type': 'text'", '"type": "text"')  # a template prints the list itself
 
 
 def read_template(name: str) -> str:
@@ -90,6 +67,27 @@ def begin_with_bos(tokenizer: PreTrainedTokenizerFast) -> str | None:
 def continues_text(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether the tokenizer has the plain template, so that a reply continues a text."""
     return bool(tokenizer.chat_template == _PLAIN_TEMPLATE)
+
+
+# --- Rendering
+
+_MAX_REASON = 200  # characters of a template's own error message in ours
+# Some templates write today's date into the prompt, which would change replies from day to day.
+# Here it is always midnight of 26 July 2024, the default date of Llama 3's templates.
+TODAY = {
+    "%a": "Fri", "%A": "Friday", "%u": "5", "%w": "5", "%d": "26", "%-d": "26", "%e": "26",
+    "%j": "208", "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%y": "24", "%Y": "2024",
+    "%F": "2024-07-26", "%D": "07/26/24", "%H": "00", "%-H": "0", "%I": "12", "%-I": "12",
+    "%M": "00", "%-M": "0", "%S": "00", "%-S": "0", "%p": "AM", "%T": "00:00:00", "%R": "00:00",
+    "%Z": "", "%z": "",
+}  # fmt: skip
+# Replaces transformers' function of that name. It is a macro because functions cannot be passed to
+# a template. The line break belongs to the block, so the template after it starts as before.
+_CLOCK = (
+    "{% macro strftime_now(format) %}{{ format"
+    + "".join(f"|replace('{code}', '{value}')" for code, value in TODAY.items())
+    + " }}{% endmacro %}\n"
+)
 
 
 def render_text(
@@ -140,6 +138,43 @@ def _apply(
         list(messages), tools, chat_template=template, tokenize=False, add_generation_prompt=True
     )
     return str(text)
+
+
+def _with_tool_names(messages: Messages) -> list[Message]:
+    """Adds the name of the tool to each result, because some templates print it."""
+    names: dict[str, str] = {}  # by the id of the call
+    with_names = []
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            names[call.get("id")] = call["function"]["name"]
+        name = names.get(message.get("tool_call_id", ""))
+        with_names.append({"name": name, **message} if name else message)
+    return with_names
+
+
+def _template_refusal(messages: Messages, reason: str) -> PromptError:
+    """The error for a chat without tools that the template refuses for this reason."""
+    if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
+        return NoSystemRole(
+            f"The chat template has no system role ({reason}); put the system prompt before the"
+            f" first user message ({option('system_as', 'first-user')})."
+        )
+    roles = dict.fromkeys(message["role"] for message in messages)
+    if others := [repr(role) for role in roles if role not in ROLES]:
+        known = f"{', '.join(ROLES[:-1])} or {ROLES[-1]}"
+        cure = f"it may not know the role {listing(others)}; use {known}"
+    else:
+        cure = "check that its roles alternate, beginning with the user"
+    return PromptError(f"The chat template refuses this chat ({reason}); {cure}.")
+
+
+# --- Content in parts
+
+# By template: the roles whose content it reads as a list of parts, [{"type": "text", "text": ...}],
+# and drops as a string.
+_ROLES_IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
+_MAX_TEMPLATES = 100  # entries of this cache
+_PRINTED_PARTS = ("'type': 'text'", '"type": "text"')  # a template prints the list itself
 
 
 def _as_parts(messages: Sequence[Message], roles: frozenset[str]) -> list[Message]:
@@ -195,31 +230,3 @@ def _find_kept_roles(
         return frozenset()
     lost = {message["role"] for message in chat if message["content"] not in text}
     return frozenset(message["role"] for message in chat) - lost
-
-
-def _with_tool_names(messages: Messages) -> list[Message]:
-    """Adds the name of the tool to each result, because some templates print it."""
-    names: dict[str, str] = {}  # by the id of the call
-    with_names = []
-    for message in messages:
-        for call in message.get("tool_calls") or ():
-            names[call.get("id")] = call["function"]["name"]
-        name = names.get(message.get("tool_call_id", ""))
-        with_names.append({"name": name, **message} if name else message)
-    return with_names
-
-
-def _template_refusal(messages: Messages, reason: str) -> PromptError:
-    """The error for a chat without tools that the template refuses for this reason."""
-    if "system" in reason.lower() and any(message["role"] == "system" for message in messages):
-        return NoSystemRole(
-            f"The chat template has no system role ({reason}); put the system prompt before the"
-            f" first user message ({option('system_as', 'first-user')})."
-        )
-    roles = dict.fromkeys(message["role"] for message in messages)
-    if others := [repr(role) for role in roles if role not in ROLES]:
-        known = f"{', '.join(ROLES[:-1])} or {ROLES[-1]}"
-        cure = f"it may not know the role {listing(others)}; use {known}"
-    else:
-        cure = "check that its roles alternate, beginning with the user"
-    return PromptError(f"The chat template refuses this chat ({reason}); {cure}.")

@@ -115,25 +115,28 @@ class SuiteHook(CustomLogger):
             return None
         if kwargs.get("fallbacks") or litellm.model_fallbacks:
             return None  # every fallback is called with these messages, and comes here itself
-        call_id = _call_id(kwargs)
-        if call_id in self._retry_ids:
+        if _call_id(kwargs) in self._retry_ids:
             return None
         try:
             body = _request_body(kwargs)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             self._relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
             return None
+        relayed = await self._begin(kwargs, body)
+        return None if relayed.content == body else {**kwargs, "messages": _messages(relayed)}
+
+    async def _begin(self, kwargs: dict[str, Any], body: bytes) -> RelayedRequest:
+        """Edits the body of a call, and keeps the request for the call's end."""
         started = time.monotonic()
         relayed = await asyncio.to_thread(self._relay.begin, Api.CHAT, body)
         if relayed.retries and (kwargs.get("stream") or "model" not in kwargs):
             relayed = self._without_retries(relayed)
+        call_id = _call_id(kwargs)
         if relayed.chat is not None and call_id is not None:
             self._open[call_id] = _OpenCall(relayed, started)
             if len(self._open) > _MAX_OPEN_CALLS:
                 self._open.popitem(last=False)
-        if relayed.content == body:
-            return None
-        return {**kwargs, "messages": _messages(relayed)}
+        return relayed
 
     def _without_retries(self, relayed: RelayedRequest) -> RelayedRequest:
         """Returns a request whose reply passes unchecked; the log says so for the first one."""

@@ -96,6 +96,9 @@ def _defaults(inner: httpx2.Client | httpx2.AsyncClient) -> dict[str, Any]:
     return {"headers": inner.headers, "params": inner.params, "cookies": inner.cookies}
 
 
+# --- Transports, which the copy of the client sends its requests through
+
+
 class _Transport(httpx2.BaseTransport):
     """Sends requests by another client, through a relay."""
 
@@ -122,6 +125,9 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+# --- Senders, which use the connections of the client
 
 
 class _BlockingSender:
@@ -187,6 +193,9 @@ def _run_without_waiting(coroutine: Coroutine[Any, Any, Result]) -> Result:
         result: Result = end.value
         return result
     raise AssertionError("a blocking client was waited for")
+
+
+# --- Exchanges: edited requests, and their answers
 
 
 @dataclass(frozen=True)
@@ -352,9 +361,6 @@ class _RecordedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
                 await to_thread.run_sync(self.relay.end, self.relayed, self.answer)
 
 
-# Requests and responses cannot be changed, so these functions return copies.
-
-
 def _edit_chat(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
     """Has a chat edited by the relay; returns None for other requests."""
     api = api_of(request.method, request.url.path)
@@ -368,6 +374,9 @@ def _edit_chat(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | No
         relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
         return None
     return relay.begin(api, content, request.headers.get("content-encoding", ""))
+
+
+# --- Copies of requests and responses, which cannot be changed
 
 
 def _edited_request(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:

@@ -112,10 +112,7 @@ def _refusal(
             allowed=stored,
         )
     if difference.name == "model_fingerprint":
-        stored_dtype = manifest.get("dtype")
-        new_dtype = about.get("dtype")
-        if stored_dtype and new_dtype and stored_dtype != new_dtype:
-            difference = IdentityDifference("dtype", stored_dtype, new_dtype)
+        difference = _dtype_difference(manifest, about) or difference
     if difference.name.endswith("fingerprint"):
         return _changed(folder, manifest, difference)
     if difference.name == "logs":  # their fingerprint includes the files of --loaded
@@ -145,6 +142,17 @@ def _refusal(
         value=None if difference.new is ABSENT else difference.new,
         allowed=None if difference.stored is ABSENT else difference.stored,
     )
+
+
+def _dtype_difference(
+    manifest: Mapping[str, Any], about: Mapping[str, Any]
+) -> IdentityDifference | None:
+    """The difference that explains another fingerprint of the same model; None if it does not."""
+    stored = manifest.get("dtype")
+    new = about.get("dtype")
+    if not stored or not new or stored == new:
+        return None
+    return IdentityDifference("dtype", stored, new)
 
 
 def _loaded_text(files: Sequence[str]) -> str:

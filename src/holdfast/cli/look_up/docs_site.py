@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -34,17 +35,22 @@ def write_site(pages: Mapping[str, Path], folder: Path) -> Path:
     texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
     titles = {name: text.splitlines()[0].removeprefix("# ") for name, text in texts.items()}
     for name, path in pages.items():
-        page, pictures = page_html(name, texts[name], titles, path.parent)
-        write_whole(folder / f"{name}.html", page, _ALTERNATIVE)
-        for picture in pictures:
+        page = page_html(name, texts[name], titles, path.parent)
+        write_whole(folder / f"{name}.html", page.html, _ALTERNATIVE)
+        for picture in page.pictures:
             write_whole(folder / picture, (path.parent / picture).read_bytes(), _ALTERNATIVE)
     return folder / f"{_FIRST_PAGE}.html"
 
 
-def page_html(
-    name: str, text: str, titles: Mapping[str, str], folder: Path
-) -> tuple[str, list[str]]:
-    """Renders a page as HTML, and lists the pictures that it shows, relative to its Markdown.
+class RenderedPage(NamedTuple):
+    """HTML, and the pictures that it shows, relative to the Markdown that it was made from."""
+
+    html: str
+    pictures: list[str]
+
+
+def page_html(name: str, text: str, titles: Mapping[str, str], folder: Path) -> RenderedPage:
+    """Renders a page as HTML.
 
     A link to another page leads to that page's HTML. A file that the package does not contain, such
     as a source file or a record, is named rather than linked.
@@ -53,7 +59,7 @@ def page_html(
         titles: the title of every page, by its name.
         folder: that of the Markdown file.
     """
-    body, pictures = _body_html(text, titles, folder)
+    body = _body_html(text, titles, folder)
     names = sorted(titles, key=lambda page: (page != _FIRST_PAGE, titles[page].lower()))
     links = "".join(f'<a href="{page}.html">{html.escape(titles[page])}</a>\n' for page in names)
     style = _STYLE_FILE.read_text(encoding="utf-8")
@@ -62,11 +68,12 @@ def page_html(
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{html.escape(titles[name])}</title>\n<style>\n{style}</style>\n"
     )
-    return f"{head}<nav>\n{links}</nav>\n<main>\n{body}</main></html>\n", pictures
+    page = f"{head}<nav>\n{links}</nav>\n<main>\n{body.html}</main></html>\n"
+    return RenderedPage(page, body.pictures)
 
 
-def _body_html(text: str, titles: Mapping[str, str], folder: Path) -> tuple[str, list[str]]:
-    """Renders the text of a page, and lists the pictures that it shows."""
+def _body_html(text: str, titles: Mapping[str, str], folder: Path) -> RenderedPage:
+    """Renders the text of a page."""
     markdown = MarkdownIt("commonmark").enable("table")
     blocks = markdown.parse(text)
     _add_anchors(blocks)
@@ -78,7 +85,7 @@ def _body_html(text: str, titles: Mapping[str, str], folder: Path) -> tuple[str,
     body = markdown.renderer.render(blocks, markdown.options, {})
     # a wide table scrolls in a box of its own
     body = body.replace("<table>", '<div class="table"><table>')
-    return body.replace("</table>", "</table></div>"), pictures
+    return RenderedPage(body.replace("</table>", "</table></div>"), pictures)
 
 
 # Each of the functions below changes the tokens of a page in place.

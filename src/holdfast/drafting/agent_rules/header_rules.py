@@ -1,4 +1,4 @@
-"""Rules that new files begin with a notice.
+"""Rules of what new files begin with: a notice, a line of code or a docstring.
 
 Every new file needs a licence header. -> code_written(pattern="copyright|licen[cs]e|SPDX")
 """
@@ -17,34 +17,24 @@ from holdfast.drafting.grammar.named_files import (
     glob_argument,
 )
 
-_FILES = (
-    r"(?:(?:all|any|each|every|new|source|code|the) )*(?P<files>[\w#+.]+ )?"
-    r"(?:(?:source|code) )*files?(?: \([^()]*\))?"
-)
-_HEADER = (
-    r"(?:the |an? )?(?:[\w.-]+ ){0,3}(?:licen[cs]e|copyright|SPDX)(?:[- ](?:licen[cs]e|identifier"
-    r"|copyright))*(?: (?:header|notice|comment|line|statement|banner|block))s?\b.*"
-)
-_NEED = one_of(*"include have need require contain begin start carry get".split())
-_WITH_HEADER = (
-    form(
-        "For all new source files, include the licence header",
-        rf"(?:for|in|to|at the top of) {_FILES},? (?:always )?(?:include|add|put|use) {_HEADER}",
-    )
-    + form(
-        "Every new file must have a licence header",
-        rf"{_FILES} (?:must |should |always )*{_NEED}s?(?: with)? {_HEADER}",
-    )
-    + form(
-        "Add the licence header to every new file",
-        r"(?:always )?(?:include|add|put) (?:the |an? )?(?:[\w.-]+ ){0,3}"
-        r"(?:licen[cs]e|copyright|SPDX)"
-        rf"(?: \w+){{0,2}} (?:to|in|at the top of) {_FILES}",
-    )
-)
-# a header of some files only, or one that the files have anyway
-_LIMITED = word_pattern(*"unless except if when where only already but may need not".split())
-_NOTICE = r"(?i)copyright|licen[cs]e|SPDX"
+
+def header_rule(clause: Clause) -> list[Draft]:
+    """Reads "every new file must have a licence header" and "use `x` in all PHP files"."""
+    if clause.is_prohibited:
+        return []
+    if match := whole_match(_WITH_CODE, clause.text):
+        return _code_rule(match, clause)
+    return _docstring_rule(clause) or _notice_rule(clause)
+
+
+def _begin_files(pattern: str, files: Sequence[str]) -> Draft:
+    """The rule that a new file has what a pattern finds."""
+    spec = measure("code_written", pattern=pattern, files=glob_argument(files), whole=True)
+    return Draft("code", "requirement", spec)
+
+
+# --- A line of code
+
 _WITH_CODE = (
     form(
         "Always use `declare(strict_types=1)` in all PHP files",
@@ -68,28 +58,21 @@ _WITH_CODE = (
 )
 
 
-def header_rule(clause: Clause) -> list[Draft]:
-    """Reads "every new file must have a licence header" and "use `x` in all PHP files"."""
-    if clause.is_prohibited:
-        return []
-    if match := whole_match(_WITH_CODE, clause.text):
-        code = match["code"].strip("`")
+def _code_rule(match: re.Match[str], clause: Clause) -> list[Draft]:
+    """The rule that files have the code of a match of `_WITH_CODE`; [] if the language is not
+    known.
+    """
+    code = match["code"].strip("`")
+    files: Sequence[str]
+    if of_language := match["of"].strip():
+        files = files_of_language(of_language)
+    elif match["noun"].lower().startswith(("module", "script")):
+        files = _files_of_header(code)
+    else:
         token = code_token(code)
-        any_file: Sequence[str] = (token and token.files) or ("*", DOCUMENTS)
-        if match["noun"].lower().startswith(("module", "script")):
-            any_file = _files_of_header(code)
-        files = files_of_language(match["of"]) or ([] if match["of"].strip() else any_file)
-        pattern = _place_in_file(re.sub(r"`[^`]*`", "", clause.text), code) + literal(code)
-        return [_begin_files(pattern, files)] if files else []
-    if rules := _docstring_rule(clause):
-        return rules
-    if whole_match(_WITH_HEADER, clause.text) is None or _LIMITED.search(clause.text):
-        return []
-    text = clause.statement.text
-    endings = [code for code in codes_in(text) if re.fullmatch(r"\*?\.\w{1,5}", code)]
-    files = [f"*{ending.lstrip('*')}" for ending in endings]
-    files = files or files_of_language(text) or ["*", DOCUMENTS]
-    return [_begin_files(_NOTICE, files)]
+        files = (token and token.files) or ("*", DOCUMENTS)
+    pattern = _place_in_file(re.sub(r"`[^`]*`", "", clause.text), code) + literal(code)
+    return [_begin_files(pattern, files)] if files else []
 
 
 # what may come before the first statement of a file: `<?php`, comments, a docstring
@@ -120,6 +103,8 @@ def _files_of_header(code: str) -> Sequence[str]:
     return next((files for pattern, files in _HEADERS if pattern.match(code)), ())
 
 
+# --- A docstring
+
 _WITH_DOCSTRING = form(
     "Every Python module must start with a docstring",
     r"(?:all|every|each)(?: new)? (?:(?P<python>python|`?\.py`?) )?(?P<noun>files?|modules?)"
@@ -137,7 +122,44 @@ def _docstring_rule(clause: Clause) -> list[Draft]:
     return [_begin_files(_DOCSTRING, (*PYTHON, "!*__init__.py"))]
 
 
-def _begin_files(pattern: str, files: Sequence[str]) -> Draft:
-    """The rule that a new file has what a pattern finds."""
-    spec = measure("code_written", pattern=pattern, files=glob_argument(files), whole=True)
-    return Draft("code", "requirement", spec)
+# --- A notice
+
+_FILES = (
+    r"(?:(?:all|any|each|every|new|source|code|the) )*(?P<files>[\w#+.]+ )?"
+    r"(?:(?:source|code) )*files?(?: \([^()]*\))?"
+)
+_HEADER = (
+    r"(?:the |an? )?(?:[\w.-]+ ){0,3}(?:licen[cs]e|copyright|SPDX)(?:[- ](?:licen[cs]e|identifier"
+    r"|copyright))*(?: (?:header|notice|comment|line|statement|banner|block))s?\b.*"
+)
+_NEED = one_of(*"include have need require contain begin start carry get".split())
+_WITH_HEADER = (
+    form(
+        "For all new source files, include the licence header",
+        rf"(?:for|in|to|at the top of) {_FILES},? (?:always )?(?:include|add|put|use) {_HEADER}",
+    )
+    + form(
+        "Every new file must have a licence header",
+        rf"{_FILES} (?:must |should |always )*{_NEED}s?(?: with)? {_HEADER}",
+    )
+    + form(
+        "Add the licence header to every new file",
+        r"(?:always )?(?:include|add|put) (?:the |an? )?(?:[\w.-]+ ){0,3}"
+        r"(?:licen[cs]e|copyright|SPDX)"
+        rf"(?: \w+){{0,2}} (?:to|in|at the top of) {_FILES}",
+    )
+)
+# a header of some files only, or one that the files have anyway
+_LIMITED = word_pattern(*"unless except if when where only already but may need not".split())
+_NOTICE = r"(?i)copyright|licen[cs]e|SPDX"
+
+
+def _notice_rule(clause: Clause) -> list[Draft]:
+    """Reads "every new file must have a licence header"."""
+    if whole_match(_WITH_HEADER, clause.text) is None or _LIMITED.search(clause.text):
+        return []
+    text = clause.statement.text
+    endings = [code for code in codes_in(text) if re.fullmatch(r"\*?\.\w{1,5}", code)]
+    files = [f"*{ending.lstrip('*')}" for ending in endings]
+    files = files or files_of_language(text) or ["*", DOCUMENTS]
+    return [_begin_files(_NOTICE, files)]

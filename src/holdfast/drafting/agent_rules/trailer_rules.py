@@ -13,7 +13,7 @@ from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import NEVER, TAIL, form, forms, literal, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
-from holdfast.drafting.grammar.instructions import Modality, instruction_of
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 
 # --- Trailers that commits need
 
@@ -30,6 +30,7 @@ _COMMITS = re.compile(
 )
 _ADDS = ("add", "include", "append", "use", "put", "insert", "contain", "have", "carry")
 _ADD = one_of(*_ADDS[:6])
+_PLACES = (Relation.TO, Relation.IN, Relation.ON)
 
 
 def trailer_rule(clause: Clause) -> list[Draft]:
@@ -37,25 +38,25 @@ def trailer_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or instruction.modality is not Modality.MUST:
         return []
-    if not instruction.object and len(clause.statement.block) == 1:  # "commits must include:"
-        place = instruction.text_of(Relation.IN) or ""
-        name = re.match(r"([A-Z]\w*(?:-\w+)+): ", clause.statement.block[0])
-        if name is None or not instruction.does([*_ADDS]) or not _COMMITS.fullmatch(place):
-            return []
-        spec = measure("commit_includes", trailer=f"(?i)^{name[1]}:")
-        return [Draft("commit", "requirement", spec)]
+    if not instruction.object and len(clause.statement.block) == 1:
+        return _trailer_in_block(instruction, clause.statement.block[0])
     trailer = _TRAILER.fullmatch(instruction.object)
-    place = instruction.text_of(Relation.TO, Relation.IN, Relation.ON) or ""
-    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(
-        Relation.TO, Relation.IN, Relation.ON
-    )
+    place = instruction.text_of(*_PLACES) or ""
+    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(*_PLACES)
     if trailer is None or not is_added:
         return []
     names_value = not place and ": " in trailer[0]  # which only a commit has
-    if not (names_value or _COMMITS.fullmatch(place)):
+    is_of_commits = names_value or _COMMITS.fullmatch(place)
+    return _require(trailer["name"]) if is_of_commits else []
+
+
+def _trailer_in_block(instruction: Instruction, line: str) -> list[Draft]:
+    """Reads "commits must include:", above a code block of one line."""
+    place = instruction.text_of(Relation.IN) or ""
+    name = re.match(r"([A-Z]\w*(?:-\w+)+): ", line)
+    if name is None or not instruction.does(_ADDS) or not _COMMITS.fullmatch(place):
         return []
-    spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
-    return [Draft("commit", "requirement", spec)]
+    return _require(name[1])
 
 
 _SIGNED_OFF = form(
@@ -73,9 +74,16 @@ def sign_off_rule(clause: Clause) -> list[Draft]:
     is_signed = whole_match(_SIGNED_OFF, plain) or whole_match(_SIGNED_OFF, clause.text)
     if clause.is_prohibited or is_signed is None:
         return []
-    spec = measure("commit_includes", trailer="(?i)^Signed-off-by:")
+    return _require("Signed-off-by")
+
+
+def _require(trailer: str) -> list[Draft]:
+    """Requires that commits have a trailer of this name."""
+    spec = measure("commit_includes", trailer=f"(?i)^{trailer}:")
     return [Draft("commit", "requirement", spec)]
 
+
+# --- Co-authors, which commits must not have
 
 _IN_COMMITS = r" (?:to|in|on)(?: (?:the|all|any|every|each|your|git))* commits?(?: messages?)?"
 # what else is said to name the agent: "or any agent attribution"
@@ -102,6 +110,19 @@ _NO_CO_AUTHORS = forms(
         ),
     }
 )
+
+
+def co_author_rule(clause: Clause) -> list[Draft]:
+    """Reads "never add `Co-Authored-By:` lines to commits" and "commits carry no co-author"."""
+    text = f"never {clause.text}" if clause.is_prohibited else clause.text
+    if whole_match(_NO_CO_AUTHORS, text) is None:
+        return []
+    name = r"[^\n]*(?:claude|anthropic)" if re.search("claude", text, re.I) else ""
+    return _forbid(f"co-authored-by:{name}")
+
+
+# --- Credits of agents, which commits must not have
+
 # the names of agents, in a message that credits one
 _AGENTS = "claude|anthropic|copilot|openai|chatgpt|codex|gemini|cursor|aider"
 _CREDITS = (
@@ -144,21 +165,17 @@ def attribution_rule(clause: Clause) -> list[Draft]:
     """Reads "no AI attribution in commits" and "never write \"Generated with X\" in commits"."""
     text = f"never {clause.text}" if clause.is_prohibited else clause.text
     if match := _QUOTED_IN_COMMITS.fullmatch(text):
-        return commit_rule(rf"(?si)\A(?!.*{literal(match['text'])})", "prohibition")
+        return _forbid(literal(match["text"]))
     if match := _MENTIONED_IN_COMMITS.fullmatch(text):
-        return commit_rule(rf"(?si)\A(?!.*\b{literal(match['name'].lower())}\b)", "prohibition")
-    if (quoted := _CREDIT_ALONE.fullmatch(text)) and is_about_commits(clause.statement):
-        return commit_rule(rf"(?si)\A(?!.*{literal(quoted['text'])})", "prohibition")
+        return _forbid(rf"\b{literal(match['name'].lower())}\b")
+    if (match := _CREDIT_ALONE.fullmatch(text)) and is_about_commits(clause.statement):
+        return _forbid(literal(match["text"]))
     about = (clause.text, clause.statement.label, *clause.statement.under[-1:])
     if whole_match(_NO_CREDIT, text) and any(re.search("commit", name, re.I) for name in about):
-        return commit_rule(rf"(?si)\A(?!.*(?:{_CREDITS}))", "prohibition")
+        return _forbid(rf"(?:{_CREDITS})")
     return []
 
 
-def co_author_rule(clause: Clause) -> list[Draft]:
-    """Reads "never add `Co-Authored-By:` lines to commits" and "commits carry no co-author"."""
-    text = f"never {clause.text}" if clause.is_prohibited else clause.text
-    if whole_match(_NO_CO_AUTHORS, text) is None:
-        return []
-    name = r"[^\n]*(?:claude|anthropic)" if re.search("claude", text, re.I) else ""
-    return commit_rule(rf"(?si)\A(?!.*co-authored-by:{name})", "prohibition")
+def _forbid(pattern: str) -> list[Draft]:
+    """Forbids what a pattern finds in the messages of commits, in capital letters or small ones."""
+    return commit_rule(rf"(?si)\A(?!.*{pattern})", "prohibition")

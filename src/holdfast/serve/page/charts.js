@@ -47,16 +47,7 @@ export function massChart(figure) {
     const uniform = turns.map((turn, index) => mean(columns.map(({ key }) =>
       meanOfFirst(turn.replies[key], "uniform", lengths[index]))));
     lines = uniform.length ? [...masses, { name: "uniform", values: uniform }] : masses;
-    const known = lines.flatMap(({ values }) => values.filter(Number.isFinite))
-      .map((value) => Math.max(value, MIN_MASS));
-    const top = Math.ceil(Math.log10(Math.max(0.1, ...known)));
-    const bottom = Math.floor(Math.log10(Math.min(0.01, ...known)));
-    const length = Math.max(4, turns.length);
-    const wide = (WIDTH - EDGE.left - EDGE.right) / (length - 1);
-    const high = HEIGHT - EDGE.top - EDGE.bottom;
-    const scale = { length, bottom, top, x: (number) => EDGE.left + (number - 1) * wide,
-      y: (value) => EDGE.top
-        + (top - Math.log10(Math.max(value, 10 ** bottom))) / (top - bottom) * high };
+    const scale = scaleOf(lines, turns.length);
     plot.replaceChildren(
       ...axes(scale),
       draw("path", { class: "uniform", d: dashedPathOf(scale, uniform) }),
@@ -64,6 +55,23 @@ export function massChart(figure) {
       ...labels(scale, masses, uniform));
     svg.setAttribute("aria-label", inWords(masses));
     writeTable();
+  };
+}
+
+/** The scale on which the lines of some turns fit: the number of turns on the axis, the powers of ten
+ * at which the vertical axis ends, and the functions of turn and mass that give x and y. */
+function scaleOf(lines, turns) {
+  const masses = lines.flatMap(({ values }) => values.filter(Number.isFinite))
+    .map((value) => Math.max(value, MIN_MASS));
+  const top = Math.ceil(Math.log10(Math.max(0.1, ...masses)));
+  const bottom = Math.floor(Math.log10(Math.min(0.01, ...masses)));
+  const length = Math.max(4, turns);
+  const turnWidth = (WIDTH - EDGE.left - EDGE.right) / (length - 1);
+  const decadeHeight = (HEIGHT - EDGE.top - EDGE.bottom) / (top - bottom);
+  return {
+    length, bottom, top,
+    x: (number) => EDGE.left + (number - 1) * turnWidth,
+    y: (mass) => EDGE.top + (top - Math.log10(Math.max(mass, 10 ** bottom))) * decadeHeight,
   };
 }
 

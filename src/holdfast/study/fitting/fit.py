@@ -62,34 +62,41 @@ def fit(
         raise UnknownName("method that is fitted", method, _LEARNERS)
     require_layers(model, f"hidden states and weights, on which {method} is fitted")
     learner = _LEARNERS[method]
-    if data is None:
-        examples = learner.shipped_examples()
-        source = {"recipe": shipped_examples.NAME}
-    else:  # a file is identified by its name and content, not its folder
-        examples = read_examples(data, learner.kind)
-        content = Path(data).read_bytes()
-        source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
+    examples = learner.shipped_examples() if data is None else read_examples(data, learner.kind)
     with watch(method, learner.steps * len(examples)) as progress:
         result = learner.learn(model, examples, progress)
-    sites = sites_of(model.hf_model)
-    config = model.hf_model.config.get_text_config()
-    fitted_on = FittedOn(
-        model=model.name,
-        fingerprint=model.fingerprint,
-        layers=config.num_hidden_layers,
-        hidden_size=sites.hidden_size,
-        key_heads=sites.key_heads if result.per_key_head else 0,
-        head_size=sites.head_size if result.per_key_head else 0,
-    )
     return write_fitted(
         out,
         result.tensors,
         method=method,
-        on=fitted_on,
+        on=_fitted_on(model, result),
         layers=result.layers,
         chosen=result.default_layers,
-        made_from={**source, "examples": len(examples), **result.facts},
+        made_from={**_source_of(data), "examples": len(examples), **result.facts},
     )
+
+
+def _fitted_on(model: LocalModel, result: FitResult) -> FittedOn:
+    """The facts about a model by which another model is refused."""
+    sites = sites_of(model.hf_model)
+    return FittedOn(
+        model=model.name,
+        fingerprint=model.fingerprint,
+        layers=model.hf_model.config.get_text_config().num_hidden_layers,
+        hidden_size=sites.hidden_size,
+        key_heads=sites.key_heads if result.per_key_head else 0,
+        head_size=sites.head_size if result.per_key_head else 0,
+    )
+
+
+def _source_of(data: Path | str | None) -> dict[str, str]:
+    """Identifies the examples: a file by its name and content, not its folder; None is the shipped
+    examples.
+    """
+    if data is None:
+        return {"recipe": shipped_examples.NAME}
+    path = Path(data)
+    return {"data": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def write_control_vector(fitted: Fitted, out: Path) -> None:
