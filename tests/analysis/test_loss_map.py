@@ -35,6 +35,16 @@ SUITE = drift.Suite(
 )
 
 
+class Always(ScriptedModel):
+    """A model that gives the same reply to everything."""
+
+    def __init__(self, reply):
+        self.reply = reply
+
+    def text(self, request):
+        return self.reply
+
+
 class Forgetful(ScriptedModel):
     """Signs its first two replies, says cheap once it is pushed, and never says Hello."""
 
@@ -80,12 +90,8 @@ def test_each_kind_has_its_verdict(run):
 
 
 def test_a_group_that_certainly_stays_holds(tmp_path):
-    class Steady(ScriptedModel):
-        def text(self, request):
-            return "It is good. Tony"
-
     settings = drift.Settings(rounds=4, conversations=60, user_prompt="empty")
-    run = drift.run(Steady(), SUITE, tmp_path / "run", settings)
+    run = drift.run(Always("It is good. Tony"), SUITE, tmp_path / "run", settings)
     (row,) = [row for row in loss_map(run) if row.group == "closing"]
     assert row.verdict == "holds"
 
@@ -113,24 +119,18 @@ def test_a_rule_that_was_not_scored_is_still_among_those_of_its_prompt(run):
 
 
 def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):
-    class Parrot(ScriptedModel):
-        def text(self, request):
-            return "Tony"
-
     settings = drift.Settings(rounds=2, conversations=20, user_prompt="suite")
-    run = drift.run(Parrot(), SUITE, tmp_path / "run", settings)
+    run = drift.run(Always("Tony"), SUITE, tmp_path / "run", settings)
     (adopted,) = [row for row in loss_map(run) if row.grouping is Grouping.ADOPTION]
     assert adopted.change.n == 20 and adopted.rules > 0
 
 
 def test_a_suite_without_kinds_is_refused(tmp_path):
-    class Steady(ScriptedModel):
-        def text(self, request):
-            return "Tony"
-
     case = drift.Case("plain", "rules", "Sign.", HI, {"name": "ends_with", "word": "Tony"})
     settings = drift.Settings(rounds=2, conversations=2)
-    run = drift.run(Steady(), drift.Suite("bot", (case,), ("Hi!",)), tmp_path / "run", settings)
+    run = drift.run(
+        Always("Tony"), drift.Suite("bot", (case,), ("Hi!",)), tmp_path / "run", settings
+    )
     with pytest.raises(UsageError) as excinfo:
         loss_map(run)
     assert excinfo.value.value == str(tmp_path / "run")
@@ -165,14 +165,10 @@ def test_probes_are_grouped_by_rounds_and_by_the_length_before_them(run):
 
 
 def test_a_long_message_puts_the_probes_after_it_into_another_group(tmp_path):
-    class Steady(ScriptedModel):
-        def text(self, request):
-            return "Tony"
-
     (tmp_path / "turns.jsonl").write_text(json.dumps(["One.", "word " * 900, "Three."]) + "\n")
     settings = drift.Settings(rounds=3, conversations=4)
     run = drift.run(
-        Steady(),
+        Always("Tony"),
         SUITE,
         tmp_path / "run",
         settings,

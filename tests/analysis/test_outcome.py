@@ -60,6 +60,10 @@ def outcome_of(folder, first, last, n=40, baseline=None, **options) -> Findings:
         (lambda i: float(i % 5 > 0), 40, None, Outcome.DRIFTS, "The agent drifts"),
         (lambda i: float(i % 20 > 0), 40, None, Outcome.UNDECIDED, "No clear drift"),
     ],
+    ids=[
+        *("made worse", "uninformative", "all fall", "few conversations", "none falls"),
+        *("a fifth falls", "a twentieth falls"),
+    ],
 )
 def test_the_first_outcome_that_applies_writes_the_title(
     tmp_path, last, n, verdict, outcome, words

@@ -106,6 +106,7 @@ def test_a_line_that_is_still_being_written_is_left_for_the_next_time(session):
             [user("u3", "a1", "Else?"), reply("a3", "u3", THREE_SENTENCES)],
         ),
     ],
+    ids=["codex", "gemini-cli", "claude-code"],
 )
 def test_a_turn_after_a_rewind_is_judged(session, begin, rewind):
     session.append(*begin)

@@ -101,7 +101,12 @@ CUT_REPLIES = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "text", "score"), CUT_REPLIES)
+def measure_name(value):
+    """The name of a measure, for the names of tests; pytest names the other values."""
+    return value.get("name", "regex") if isinstance(value, dict) else None
+
+
+@pytest.mark.parametrize(("spec", "text", "score"), CUT_REPLIES, ids=measure_name)
 def test_a_cut_reply_is_judged_only_if_its_end_could_not_decide(spec, text, score):
     probe = ProbeReply(round=1, kind="stability", probe=0, question="?", reply=text)
     outcome = outcome_of(probe, build(spec), "length")

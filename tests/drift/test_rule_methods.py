@@ -174,6 +174,7 @@ def draw_checked(model, n=2):
             ["a", "[Reminder: No shouting.]\n\na"],
         ),
     ],
+    ids=["kept", "kept when drawn again", "never kept", "empty", "empty when drawn again"],
 )
 def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, draws_asked):
     model = Draws(*draws)

@@ -220,7 +220,9 @@ DIFFERENT_SERVERS = (
 )
 
 
-@pytest.mark.parametrize(("others", "difference"), DIFFERENT_SERVERS)
+@pytest.mark.parametrize(
+    ("others", "difference"), DIFFERENT_SERVERS, ids=["weights", "methods", "no steering"]
+)
 def test_servers_of_different_models_are_refused(serve, others, difference):
     servers = serve(seeded_reply, info=[steering("abc")]) + serve(
         seeded_reply, info=[others][: bool(others)]
