@@ -16,7 +16,7 @@ LOCK = {"name": "commit_includes", "paths": "uv.lock"}
 NO_ENV = {"name": "commit_excludes", "paths": [".env", "*.env"]}
 FIX = {"name": "commit_message", "pattern": "^fix: "}
 UNSIGNED = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
-CO = "Co-Authored-By: Claude <c@d>"
+CO_AUTHOR = "Co-Authored-By: Claude <c@d>"
 
 
 def calls(*entries: str | ToolCall) -> tuple[ToolCall, ...]:
@@ -57,7 +57,7 @@ CONTENTS = {
     "a fixup with a comment": (FIX, [], ["git commit --fixup HEAD -m x"], UNDECIDED),
     "a squash with a comment": (FIX, [], ["git commit --squash 1f2e3d4 -m x"], UNDECIDED),
     "a trailer in the comment of a squash": (UNSIGNED, [], [
-        f"git commit --squash 1f2e3d4 -m x -m '{CO}'"], 0),
+        f"git commit --squash 1f2e3d4 -m x -m '{CO_AUTHOR}'"], 0),
     "no trailer in the comment of a fixup": (UNSIGNED, [], ["git commit --fixup HEAD -m x"], 1),
     "one file of an earlier turn": (LOCK, [edit("uv.lock"), edit("a.py")],
                                     ["git commit -m x a.py"], 0),

@@ -74,9 +74,8 @@ def test_an_added_method_is_known_exported_and_listed(with_method):
 
 
 def test_the_tests_take_an_added_method_from_its_row(with_method):
-    files = [
-        f"tests/methods/test_{name}.py" for name in ("methods", "method_specs", "steering_table")
-    ]
+    names = ("methods", "method_specs", "message_methods", "steering_table")
+    files = [f"tests/methods/test_{name}.py" for name in names]
     assert count_passed(with_method, *files, "-k", "Lift or oracle or exported") > 8
     assert "pytest tests/methods -k lift" in PAGE.read_text()
     assert count_passed(with_method, "tests/methods", "-k", "lift") > 3
