@@ -106,7 +106,7 @@ class _Analysis:
         self._functions: dict[str, Node] = around._functions if around else {}
         # how the functions end, by the ids of their bodies
         self._outcomes: dict[int, _Outcome] = around._outcomes if around else {}
-        self._depth = around._depth if around else 0
+        self._depth: int = around._depth if around else 0
         self._num_loops = 0  # that the statement is in
 
     def run_all(self, nodes: Sequence["Node"]) -> _Outcome:
