@@ -10,6 +10,7 @@ from holdfast.measures.agent_acts.agent_tools import script_as_written
 from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
 from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.wording.command_words import commands_in_words
 
 F = "git push --force"
 PUSH = r"git push(?: \S+)* --force(?!\S)"
@@ -548,6 +549,21 @@ def test_scripts_that_are_read_again_and_again_take_little_time():
     read_script("f() { " + "ls;" * 20_000 + " }\n" + "f\n" * 400)
     read_script("make a", [("Makefile", "exec" + " " * 100_000)])
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"go vet \./\.\.\.", "`go vet ./...`"),
+        (r"bun test(?!\S)", "`bun test`"),
+        ("cargo clippy --all -- -D warnings", "`cargo clippy --all -- -D warnings`"),
+        (r"(?:npm|pnpm) run lint(?!\S)|make lint", "`npm/pnpm run lint` or `make lint`"),
+        (r"git( \S+)* push", "`git push`"),
+        (r"\W+", ""),
+    ],
+)
+def test_a_pattern_is_named_as_a_person_would_write_the_command(pattern, words):
+    assert commands_in_words(pattern) == words
 
 
 @pytest.mark.parametrize(
