@@ -10,6 +10,7 @@ from holdfast.measures.agent_acts.agent_tools import script_as_written
 from holdfast.measures.agent_acts.scripts.powershell_scripts import bash_of_powershell
 from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.wording.command_words import commands_in_words
 
 FORCE = "git push --force"
 PUSH = r"git push(?: \S+)* --force(?!\S)"
@@ -554,6 +555,21 @@ def test_a_command_is_found_where_its_words_and_folder_are_known(calls):
     steps = [ToolCall("Bash", {"command": c}) if isinstance(c, str) else c for c in calls]
     rule = build({"name": "command_not_run", "command": PUSH})
     assert rule.score_turn(AssistantTurn("", tuple(steps))).value == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"go vet \./\.\.\.", "`go vet ./...`"),
+        (r"bun test(?!\S)", "`bun test`"),
+        ("cargo clippy --all -- -D warnings", "`cargo clippy --all -- -D warnings`"),
+        (r"(?:npm|pnpm) run lint(?!\S)|make lint", "`npm/pnpm run lint` or `make lint`"),
+        (r"git( \S+)* push", "`git push`"),
+        (r"\W+", ""),
+    ],
+)
+def test_a_pattern_is_named_as_a_person_would_write_the_command(pattern, words):
+    assert commands_in_words(pattern) == words
 
 
 @pytest.mark.parametrize(

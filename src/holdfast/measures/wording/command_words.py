@@ -117,6 +117,8 @@ _OPTIONAL = r"\([^()|]*\)[*?]"  # "(?:-q )?"
 _NOT_BEFORE = r"\(\?![^()]*\)"  # "(?!\S)"
 _ANY_TEXT = r"\[[^\]]*\][*+?]?|\.[*+]\??"  # "[^;]*", ".*?"
 _NO_WORDS = re.compile(rf"{_OPTIONAL}|{_NOT_BEFORE}|{_ANY_TEXT}")
+# a command without alternatives, perhaps with the end of its last word
+_LITERAL = re.compile(r"((?:[^\\.^$*+?{}\[\]|()]|\\[^\w])+?)(?:\\b|\(\?!\\S\)|\$)?")
 _FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")  # "(?i)"
 
 _WORD = r"[\w./@:-]+"  # "--force", "db.prod"
@@ -164,7 +166,12 @@ def commands_in_words(pattern: str) -> str:
 
     >>> commands_in_words(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
     '`npm/pnpm run lint` or `make lint`'
+    >>> commands_in_words(r"go vet \\./\\.\\.\\.")
+    '`go vet ./...`'
     """
+    if literal := _LITERAL.fullmatch(pattern):
+        command = re.sub(r"\\(.)", r"\1", literal[1])
+        return f"`{command}`"
     commands = []
     for words in _commands(_FLAGS.sub("", pattern)):
         command = " ".join("/".join(alternatives) for alternatives in words)
