@@ -258,9 +258,9 @@ def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot_do(say):
         assert say("hello", "you", to=server.url)[:2] == (0, "Arr,  [2J mate.\n" * 2)
         messages = list(chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you"))
         assert server.bodies[-1]["messages"] == messages
-        for line in ("/mass", "/method boost:factor=2"):
+        for line, exit_code in (("/mass", 1), ("/method boost:factor=2", 2)):
             code, _, err = say(line, to=server.url)
-            assert code == 1 and "attention" in err
+            assert code == exit_code and "attention" in err
 
 
 # Ctrl-C

@@ -1,4 +1,4 @@
-"""What a hook remembers of a session, and how much of its log it reads."""
+"""The state that a hook remembers of a session, and how much of its log it reads."""
 
 import json
 import os

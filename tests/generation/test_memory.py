@@ -1,4 +1,4 @@
-"""What is kept for dialogs and requests, and that it is freed when they end."""
+"""Memory kept for dialogs and requests, and that it is freed when they end."""
 
 import gc
 import os

@@ -4,7 +4,7 @@ import oracles
 import pytest
 import torch
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved_weights import move_weights, on_rank, shift_of, touches
+from holdfast_vllm.moved_weights import RankHeads, move_weights, on_rank, shift_of, touches
 from holdfast_vllm.moves import VisibleKeys, members, needs_three
 from holdfast_vllm.wire import Admitted
 
@@ -91,11 +91,11 @@ def test_a_method_reaches_its_floor_even_if_the_span_has_almost_no_weight():
 
 def test_a_rank_gets_only_its_own_heads():
     methods = admit("boost:factor=2,heads=0.1/0.5/2.6+spotlight:target=0.2").methods
-    first, second = (on_rank(methods, rank * 4, 4) for rank in (0, 1))
+    first, second = (on_rank(methods, RankHeads(rank * 4, 4)) for rank in (0, 1))
     assert first[0].heads == {(0, 1)} and second[0].heads == {(0, 1), (2, 2)}
     assert first[1] == second[1] == methods[1]
     (only,) = admit("boost:factor=2,heads=0.1").methods
-    assert on_rank((only,), 4, 4) == ()
+    assert on_rank((only,), RankHeads(4, 4)) == ()
     assert touches([(only,)], 0) and not touches([(only,)], 1)
 
 

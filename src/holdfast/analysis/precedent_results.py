@@ -38,7 +38,7 @@ class Cell:
 
 
 class _CellKey(NamedTuple):
-    """What the replies of a `Cell` have in view, by the names of its fields."""
+    """The context that the replies of a `Cell` have in view, in the fields of that name."""
 
     history: str
     seen: int
