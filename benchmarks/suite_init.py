@@ -70,9 +70,9 @@ GROUPS = {
     # of commits and bare commands were read; the twenty-sixth after improvements that all drafts
     # and missed lines of these sets suggested.
     "drawn_later": ["twenty-third", "twenty-fourth", "twenty-fifth", "twenty-sixth"],
-    # Drawn by such commits too, from lists of names that no earlier set was drawn from, a third of
-    # them prompts of chat bots and agents, in any language; drafted once all drafts of the sets
-    # before were mended.
+    # Drawn by such commits too, from lists of names that no earlier set was drawn from, a
+    # quarter of them prompts of chat bots and agents, in any language; drafted before their wrong
+    # drafts were mended.
     "drawn_last": ["twenty-seventh"],
 }
 # The forms of rules, by the measures that decide them; every other measure is of a reply.
