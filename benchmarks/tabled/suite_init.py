@@ -6,11 +6,18 @@ from tabled.reading import markdown, read
 
 # A row for each of these groups of files, the latest first; "{files}" is how many they are.
 _ROWS = {
-    "drawn_later": "{files} drawn by their commits, after the errors in the next rows were mended",
+    "drawn_last": "{files} of the last draw, in any language, a quarter of them prompts of bots",
+    "drawn_later": "{files} drawn by their commits before",
     "drawn_after": "{files} drawn at random before, after the errors in the next row were mended",
     "drawn_before": "{files} drawn at random before",
     "with_blocks": "{files} before",
     "with_one_grammar": "{files} before, labelled without knowing the drafter",
+}
+_FORMS = {
+    "prohibition": "prohibitions",
+    "requirement": "requirements",
+    "gate": "ask before an act",
+    "reply": "rules about replies",
 }
 # The last row has the range over these groups.
 _EARLIER = (
@@ -43,8 +50,12 @@ def suite_init_table() -> str:
         [
             *markdown(rows),
             "",
+            *markdown(_rows_by_form(groups["drawn_last"]["by_form"])),
+            "",
+            _after_mending(),
+            "",
             "Files were labelled by hand before they were drafted; a line is decidable if a measure"
-            " can decide it, and found if it became a right rule. The labels of the fourth row and"
+            " can decide it, and found if it became a right rule. The labels of the fifth row and"
             " the last leave out lines that a measure could decide. 95% intervals in brackets"
             " ([record](RESULTS/suite_init.json),"
             " [labels](ROOT/benchmarks/suite_init_labels.json)).",
@@ -52,8 +63,30 @@ def suite_init_table() -> str:
     )
 
 
+def _rows_by_form(forms: dict) -> list[list[str]]:
+    """The rows of the last draw, by the form of the rules."""
+    rows = [["last draw", "drafted rules that are right", "decidable lines found"]]
+    for name, words in _FORMS.items():
+        rows.append([words, _share(forms[name]["precision"]), _share(forms[name]["recall"])])
+    return rows
+
+
+def _after_mending() -> str:
+    """What the present version drafts from the files of the last draw."""
+    now = read("suite_init")["now"]["twenty-seventh"]
+    return (
+        "All rows are of the version that first drafted their files. On those of the last draw, the"
+        f" present version drafts {now['precision']['of']} rules, of which"
+        f" {now['precision']['count']} are right, and finds {now['recall']['count']} of"
+        f" {now['recall']['of']} lines; its wrong drafts were mended, so this says little about"
+        " other files."
+    )
+
+
 def _share(share: dict) -> str:
     """A share with its interval: "12 of 16 (0.75 [0.48, 0.93])"."""
+    if share["low"] is None:  # of a single rule
+        return f"{share['count']} of {share['of']}"
     interval = f"[{share['low']:.2f}, {share['high']:.2f}]"
     return f"{share['count']} of {share['of']} ({share['share']:.2f} {interval})"
 

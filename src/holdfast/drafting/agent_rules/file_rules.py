@@ -117,12 +117,21 @@ _LEFT_ALONE = forms(
         ),
     }
 )
-_NEVER_HAND_EDITED = form(
-    "Generated files are not hand-edited: `a.ts`, `b.ts`",
-    r"(?:(?:all|the|these|generated|auto-generated|vendored|build|following) )*"
-    r"(?:files|code|folders|artifacts) (?:are|is|must|should) (?:never|not)(?: be)?"
-    r" (?:hand-?edited|edited(?: by hand| manually)?|modified(?: by hand| manually)?):"
-    rf" (?P<files>{CODES})",
+_NEVER_HAND_EDITED = forms(
+    {
+        "Generated files are not hand-edited: `a.ts`, `b.ts`": (
+            r"(?:(?:all|the|these|generated|auto-generated|vendored|build|following) )*"
+            r"(?:files|code|folders|artifacts) (?:are|is|must|should) (?:never|not)(?: be)?"
+            r" (?:hand-?edited|edited(?: by hand| manually)?|modified(?: by hand| manually)?):"
+            rf" (?P<files>{CODES})"
+        ),
+        "Do not touch generated files: `a.ts`, `dist/`": (
+            r"(?:do not|don['’]t|never|must not)(?: ever)?(?: (?:directly|manually))?"
+            r" (?:touch|edit|modify|change|hand-?edit)"
+            r" (?:(?:any|all|the|these|generated|auto-generated|vendored|build|following) )*"
+            rf"(?:files|code|folders|directories|artifacts|paths): (?P<files>{CODES})"
+        ),
+    }
 )
 _NO_FILES = form("No `.ts`, `.tsx` files", rf"no (?P<files>{CODES}) files?(?: anywhere| at all)?")
 

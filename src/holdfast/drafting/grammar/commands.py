@@ -68,6 +68,9 @@ _IN_BACKTICKS = frozenset(
 # what only code has; the `=` of an option, as in `--filter=web`, is that of a command
 _CODE_SIGNS = re.compile(r"[|>;]|\(\)|(?<!\S)(?!-)[^\s=]*=|= ")
 
+# what a user types to a coding agent, "/check", and no shell command, as "/usr/bin/env" is
+_SLASH_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
+
 
 def is_tool(word: str) -> bool:
     """Whether a word is the name of a program that people write without backticks."""
@@ -87,7 +90,7 @@ def is_command(text: str) -> bool:
 
 def is_runnable(text: str) -> bool:
     """Whether a code span can be a command, if a text says that it is run."""
-    if _PLACEHOLDER.search(text) or _CODE_SIGNS.search(text):
+    if _PLACEHOLDER.search(text) or _CODE_SIGNS.search(text) or _SLASH_COMMAND.match(text):
         return False
     return re.match(r"(?:\.{0,2}[/\\])?\.?[a-z][\w./:\\-]*(?: |$)", text) is not None
 

@@ -481,9 +481,21 @@ def _read_thing(clause: ClauseWords, start: int, modality: Modality) -> Instruct
         return Instruction(modality, ("use",), head, circumstances)
     head, circumstances = split_at_circumstances(clause, start)
     is_name = 1 <= len(head.split()) <= 2 and clause.words[start] not in _SUBORDINATE
-    if is_name and circumstances and circumstances[0].relation in COMPARISONS:
+    if not is_name or _says_what_others_never_do(clause.words[start:]):
+        return None
+    if circumstances and circumstances[0].relation in COMPARISONS:
         return Instruction(modality, ("use",), head, circumstances)
     return None
+
+
+def _says_what_others_never_do(words: Sequence[str]) -> bool:
+    """Whether words have a subject before "never": "users never run `npm`", not "pnpm, never
+    `npm`".
+    """
+    if "never" not in words[1:-1]:
+        return False
+    never = words.index("never", 1)
+    return words[never - 1] not in (",", "and", "but") and words[never + 1] in VERBS
 
 
 def _verb_list(

@@ -100,6 +100,12 @@ _REPLY_NAMED = re.compile(rf"\b{REPLY}\b|nachricht|réponse|respuesta", re.I)
 _NOT_OF_THE_REPLY = re.compile(
     r"\b(?:without|lines?|sentences?|paragraphs?|bullets?|items?|steps?)\b[^,]*$", re.I
 )
+# another subject than the agent or its replies: "the source must" in "the source must start with"
+_OF_ANOTHER_SUBJECT = re.compile(
+    r"\b(?:the|an?|each|every|all|any) (?!(?:\w+ )*(?:assistant|agent|bot|chatbot|model|AI)\b)"
+    rf"(?:[\w'-]+ ){{1,4}}(?:{_MUST} )+$",
+    re.I,
+)
 _GREETING = re.compile(r"(?:hi|hello|hey|greetings|good (?:morning|day))\b|[^?]*\?\W*$", re.I)
 _BRACKETED = re.compile(r"^\W*[\[\]{}<>#*~|-]|[\[\]{}<>#*~|]\W*$")
 
@@ -129,7 +135,11 @@ def _quotation_at_edge(ways: Forms, clause: BotClause) -> _Edge | None:
     for every reply.
     """
     match = first_match(ways, clause.text)
-    if match is None or _NOT_OF_THE_REPLY.search(clause.text[: match.start()]):
+    if match is None:
+        return None
+    before = clause.text[: match.start()]
+    of_another = _OF_ANOTHER_SUBJECT.search(before) and not _REPLY_NAMED.search(before)
+    if of_another or _NOT_OF_THE_REPLY.search(before):
         return None
     (quote,) = clause.quotations_in(match["quote"])
     if PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):

@@ -179,11 +179,16 @@ _ABOUT_SOMETHING = re.compile(
     r" (?:to(?! (?:me|the user)\b)|about|for|at the|as your|more than)\b", re.I
 )
 
+# what stays out of a command, and not out of a reply: "`jest a.ts` (don't include `src/`)"
+_PATH = re.compile(r"(?:[\w.@-]+/)+|\.{0,2}/[\w./@-]+")
+
 
 def _read_forbidden(clause: BotClause) -> list[Draft]:
     """Reads "never say ⟪0⟫ or ⟪1⟫" and "never mention Velox"."""
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in _forbidden_words(clause)]
     if not words or any(PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
+        return []
+    if any(map(_PATH.fullmatch, words)):
         return []
     if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
         return []
