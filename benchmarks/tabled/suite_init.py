@@ -72,7 +72,7 @@ def _rows_by_form(forms: dict) -> list[list[str]]:
 
 
 def _after_mending() -> str:
-    """What the present version drafts from the files of the last draw."""
+    """The sentence on what the present version drafts from the files of the last draw."""
     now = read("suite_init")["now"]["twenty-seventh"]
     return (
         "All rows are of the version that first drafted their files. On those of the last draw, the"
