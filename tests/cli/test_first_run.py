@@ -317,13 +317,13 @@ def test_conversations_that_lack_for_a_verdict_are_held_if_that_is_quick(
     monkeypatch.setattr(first_run, "load_model", lambda *_: model)
     monkeypatch.setattr(first_run, "MAX_CONVERSATIONS", 24)
     monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
-    assert main(changed(bot, "--minutes", "0.1")) == 0
+    assert main(changed(bot, "--minutes", "0.2")) == 0
     stderr = capsys.readouterr().err
     assert f"{recorded} conversations recorded, of at most 24" in stderr
     assert f"{24 - recorded} more had not ended" in stderr
     goes_on = "17 conversations recorded, and a verdict takes 20: going on with 3 more, for about"
     assert (goes_on in stderr) == (recorded == 20)
-    assert ("at most 2 seconds" in stderr) == (recorded == 20)  # a quarter of 6
+    assert ("at most 3 seconds" in stderr) == (recorded == 20)  # a quarter of 12
 
 
 def test_a_model_that_would_end_nothing_in_time_is_refused_at_once(bot, capsys, monkeypatch):
