@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 import types
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ def _declared_options(options: type[Options]) -> Iterator[_DeclaredOptions]:
     for base in options.__bases__:
         if issubclass(base, Options) and base is not Options:
             yield from _declared_options(base)
-    annotated = not_inherited.get("__annotations__", ())
+    annotated = inspect.get_annotations(options)  # its own, without those of its bases
     if names := [name for name in annotated if name in options.model_fields]:
         yield _DeclaredOptions(names, title, is_exclusive)
 
