@@ -296,6 +296,9 @@ def test_numbers_of_a_limit_are_read_whole(line, count):
         ("Never mention coffee.", None),
         ("Never reveal order numbers such as AB1234.", None),
         ("Never mention the 2024 prices.", None),
+        ("Never print the access code RT-12.", ["RT-12"]),
+        ("Never write HTML5.", None),
+        ("Do not output UTF-8.", None),
     ],
 )
 def test_a_code_that_has_no_paraphrase_is_forbidden_as_it_is(line, words):

@@ -647,6 +647,14 @@ def test_a_long_paragraph_is_read_in_linear_time():
     assert statements[0].following == "Be kind to guest 1. Be kind to guest 2."
 
 
+def test_a_sentence_of_many_abbreviations_is_read_in_linear_time():
+    sentence = "e.g. 漢 " * 120_000
+    start = time.process_time()
+    (statement,) = read_statements(sentence)
+    assert time.process_time() - start < 2
+    assert statement.text == sentence.strip()
+
+
 @pytest.mark.parametrize("line", ["the any " * 4000, "the any all " * 3000])
 @pytest.mark.parametrize("start", ["", "Suppress ", "Force pushes to "])
 def test_a_line_of_many_small_words_is_read_in_linear_time(start, line):

@@ -1,6 +1,7 @@
 """`holdfast fit`: what each method learns from a model, from which data, and how it is used."""
 
 import dataclasses
+import hashlib
 import json
 from contextlib import nullcontext
 
@@ -13,6 +14,7 @@ from tiny import DEVICE, SHAPE, chat, model
 
 from holdfast import methods
 from holdfast.cli import main
+from holdfast.drift.progress import ignore_steps
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Vector
@@ -184,6 +186,21 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     assert contrast.plain == contrast.prompted[1:]
     fitted = fit("vector", model(), tmp_path / "own.safetensors", path)
     assert fitted.made_from["data"] == "data.jsonl" and fitted.made_from["examples"] == 1
+
+
+def test_a_file_is_identified_by_the_content_that_was_read(tmp_path):
+    path = tmp_path / "data.jsonl"
+    plain = [{"role": "user", "content": "Hi"}]
+    chats = {"prompted": [{"role": "system", "content": "Be brief."}, *plain], "plain": plain}
+    content = json.dumps(chats)
+    path.write_text(content)
+
+    def change_file(name, steps):
+        path.write_text("changed during the fit")
+        return ignore_steps(name, steps)
+
+    fitted = fit("vector", model(), tmp_path / "own.safetensors", path, watch=change_file)
+    assert fitted.made_from["sha256"] == hashlib.sha256(content.encode()).hexdigest()
 
 
 def test_models_that_do_not_show_the_states_to_learn_from_are_refused(tmp_path):

@@ -359,7 +359,7 @@ def _split_sentences(text: str) -> Iterator[_Sentence]:
     masked = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
     start = 0
     for match in _BREAK.finditer(masked):
-        before = masked[start : match.start()]
+        before = masked[max(start, match.start() - _MAX_CHARACTERS_OF_AMOUNT) : match.start()]
         if before and not _is_abbreviated(before, masked[match.end() : match.end() + 1]):
             yield _Sentence(start, text[start : match.end()].strip())
             start = match.end()
@@ -371,6 +371,7 @@ def _is_abbreviated(before: str, after: str) -> bool:
     """Whether the full stop at the end of `before` belongs to an abbreviation.
 
     Args:
+        before: the last characters of the sentence, enough for an amount.
         after: the next character.
     """
     if _ABBREVIATED.search(before[-_MAX_ABBREVIATION_CHARACTERS:]):
@@ -378,7 +379,7 @@ def _is_abbreviated(before: str, after: str) -> bool:
     abbreviation = _ABBREVIATED_BEFORE_NUMBER.search(before[-_MAX_ABBREVIATION_CHARACTERS:])
     if abbreviation is None or not after.isdigit():
         return False
-    return not _AMOUNT.search(before[-_MAX_CHARACTERS_OF_AMOUNT:])
+    return not _AMOUNT.search(before)
 
 
 def _split_label(text: str) -> tuple[str, str]:

@@ -63,6 +63,7 @@ def fit(
     require_layers(model, f"hidden states and weights, on which {method} is fitted")
     learner = _LEARNERS[method]
     examples = learner.shipped_examples() if data is None else read_examples(data, learner.kind)
+    source = _source_of(data)  # before the fit, during which the file may change
     with watch(method, learner.steps * len(examples)) as progress:
         result = learner.learn(model, examples, progress)
     return write_fitted(
@@ -72,7 +73,7 @@ def fit(
         on=_fitted_on(model, result),
         layers=result.layers,
         chosen=result.default_layers,
-        made_from={**_source_of(data), "examples": len(examples), **result.facts},
+        made_from={**source, "examples": len(examples), **result.facts},
     )
 
 
