@@ -157,7 +157,7 @@ def _head_that_falls_most(dialogs: Sequence[TracedTurns], rounds: int) -> tuple[
 
 def _head_drops(dialogs: Sequence[TracedTurns], rounds: int) -> np.ndarray:
     """Returns the fall of each head's mass from the first round to the last, [layer, head]."""
-    return _head_masses(dialogs, 1) - _head_masses(dialogs, rounds)
+    return np.asarray(_head_masses(dialogs, 1) - _head_masses(dialogs, rounds))
 
 
 def _head_masses(dialogs: Sequence[TracedTurns], number: int) -> np.ndarray:
