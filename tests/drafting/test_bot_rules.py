@@ -214,6 +214,13 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
         "Do not open with a greeting.",
         "End with a name initial like ^SJ.",
         'Start every reply with "Hello [name]".',
+        'You may begin every reply with "Ahoy".',
+        'Every reply may begin with "Ahoy".',
+        'You can also end each reply with "Bye".',
+        "You are free to reply in French.",
+        'You may address the user as "Captain".',
+        'You no longer have to end every reply with "Bye".',
+        'It is no longer necessary to start every reply with "Ahoy".',
         "You are a friendly assistant, and you like jokes.",
         "You are Senior Support, an expert.",
         "Use emojis occasionally.",
@@ -238,6 +245,19 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
 )
 def test_lines_that_hold_only_at_times_or_for_other_texts_are_not_drafted(line):
     assert not drafts_of(f"You are a bot for customers.\n\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "measure"),
+    [
+        ("You may use at most three sentences.", "at_most_sentences"),
+        ("You may only reply in German.", "language"),
+        ('You may be witty, and end every reply with "Bye".', "ends_with"),
+    ],
+)
+def test_a_limit_or_an_order_beside_a_permission_is_drafted(line, measure):
+    (draft,) = drafts_of(f"You are a bot for customers.\n\n{line}\n")
+    assert draft.measure.name == measure
 
 
 @pytest.mark.parametrize(

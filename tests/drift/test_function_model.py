@@ -42,13 +42,11 @@ def test_functions_are_measured_whether_async_or_not(answer, scores, tmp_path):
     conversations = measure(answer, tmp_path).conversations
     assert len(conversations) == 2
     for record in conversations:
-        by_round = {
-            probe.round: probe.score for probe in record.probes if probe.kind == "stability"
-        }
-        assert by_round == scores
+        asked = [probe for probe in record.probes if probe.kind == "stability"]
+        assert {probe.round: probe.score for probe in asked} == scores
 
 
-def test_methods_that_edit_messages_reach_the_function(tmp_path):
+def test_methods_that_edit_messages_reach_the_function():
     contents = []
 
     def answer(messages):
@@ -57,19 +55,31 @@ def test_methods_that_edit_messages_reach_the_function(tmp_path):
 
     model = holdfast.from_function(answer, "my bot")
     assert model.generate(CHAT, "repetition:probability=1").text == "Sure."
-    assert "Begin with Sure." in contents[-1] and contents[-1].endswith("Hello")
+    (content,) = contents
+    assert "Begin with Sure." in content
+    assert content.endswith("Hello")
+
+
+def test_methods_that_need_attention_are_refused():
+    model = holdfast.from_function(steady, "my bot")
     with pytest.raises(Unsteerable, match="my bot supports only messages"):
         model.generate(CHAT, "boost:factor=2")
 
 
 def test_a_method_that_a_model_cannot_apply_is_refused_before_a_reply_is_printed():
-    model, pieces = holdfast.from_function(steady, "my bot"), []
+    model, printed = holdfast.from_function(steady, "my bot"), []
     with pytest.raises(Unsteerable, match="my bot supports only messages"):
-        stream_text(model, Request(CHAT, "boost:factor=2"), pieces.append)
-    assert stream_text(model, Request(CHAT), pieces.append).text == "Sure." == "".join(pieces)
+        stream_text(model, Request(CHAT, "boost:factor=2"), printed.append)
+    assert not printed
 
 
-def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
+def test_a_streamed_reply_is_printed_as_it_is_returned():
+    model, printed = holdfast.from_function(steady, "my bot"), []
+    assert stream_text(model, Request(CHAT), printed.append).text == "Sure."
+    assert "".join(printed) == "Sure."
+
+
+def test_what_a_function_raises_ends_the_run_which_resumes_once_it_is_mended(tmp_path):
     def failing(messages):
         if len(messages) > 3:
             raise KeyError("price")
@@ -77,14 +87,17 @@ def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
 
     with pytest.raises(KeyError, match="price") as excinfo:
         measure(failing, tmp_path)
-    assert any(frame.name == "failing" for frame in excinfo.traceback), "the line is shown"
+    assert any(frame.name == "failing" for frame in excinfo.traceback), "the line is not shown"
     assert not read_run(tmp_path).conversations
-    assert len(measure(steady, tmp_path).conversations) == 2  # mended, the run continues
+    assert len(measure(steady, tmp_path).conversations) == 2
+
+
+def test_an_answer_that_is_no_text_is_refused():
     with pytest.raises(ModelError, match="answered with 3"):
         holdfast.from_function(lambda messages: 3, "my bot").generate(CHAT)
 
 
-def test_a_function_may_fail_one_conversation(tmp_path):
+def test_a_request_that_failed_ends_only_its_conversation(tmp_path):
     calls = []
 
     def flaky(messages):

@@ -1,6 +1,7 @@
 """The files that a turn changes: by tools, patches, commands and programs in scripts."""
 
 import pytest
+from agent_turns import did, judge
 
 from holdfast.measures import build
 from holdfast.measures.agent_acts.actions import edits_of
@@ -174,3 +175,12 @@ def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
     ))  # fmt: skip
     spec = {"name": "text_kept", "pattern": "BEGIN"}
     assert build(spec).score_turn(turn) is build(spec).score_turn(posix) is None
+
+
+def test_a_command_writes_where_the_session_has_gone():
+    rule = {"name": "file_not_touched", "path": "docs/a.md"}
+    call = ToolCall("Bash", {"command": "echo x > a.md"}, folder="/w/docs", first_folder="/w")
+    assert judge(rule, did(call)) == 0
+    worktree = "/w/.claude/worktrees/fox"
+    call = ToolCall("Bash", {"command": "echo x > docs/a.md"}, folder=worktree, first_folder="/w")
+    assert judge(rule, did(call)) == 0

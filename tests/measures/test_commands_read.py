@@ -5,10 +5,12 @@ from agent_turns import ran
 
 from holdfast.measures import build
 from holdfast.measures.agent_acts.actions import commands_of
+from holdfast.measures.agent_acts.agent_tools import script_as_written
 from holdfast.measures.agent_acts.edits.command_edits import edits_by_command
 from holdfast.measures.agent_acts.scripts.shell import read_script
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall
+from holdfast.measures.wording.command_words import commands_in_words
 
 
 def score_turn(spec, turn: Turn) -> float | None:
@@ -221,3 +223,31 @@ def test_the_name_of_a_trailer_has_no_case():
     spec = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
     commit = "git commit -m x --trailer 'Co-authored-by: Claude <a@b>'"
     assert score_turn(spec, ran(commit)) == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"go vet \./\.\.\.", "`go vet ./...`"),
+        (r"bun test(?!\S)", "`bun test`"),
+        ("cargo clippy --all -- -D warnings", "`cargo clippy --all -- -D warnings`"),
+        (r"(?:npm|pnpm) run lint(?!\S)|make lint", "`npm/pnpm run lint` or `make lint`"),
+        (r"git( \S+)* push", "`git push`"),
+        (r"\W+", ""),
+    ],
+)
+def test_a_pattern_is_named_as_a_person_would_write_the_command(pattern, words):
+    assert commands_in_words(pattern) == words
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        (["bash", "-lc", "git commit -m 'a b'"], "git commit -m 'a b'"),
+        (["/bin/sh", "-c", "ls"], "ls"),
+        (["git", "commit", "-m", "a b"], "git commit -m 'a b'"),
+        ("bash -lc 'ls'", "bash -lc 'ls'"),
+    ],
+)
+def test_a_script_is_shown_as_it_was_written(command, script):
+    assert script_as_written(ToolCall("shell", {"command": command})) == script

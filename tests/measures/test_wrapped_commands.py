@@ -352,6 +352,28 @@ WRAPPED = {
         "pwsh -NoLogo -EncodedCommand ZwBpAHQAIABwAHUAcwBoAA==",
         True,
     ),
+    "a script in Base64, by a shortened option": (
+        "git push",
+        "pwsh -enc ZwBpAHQAIABwAHUAcwBoAA==",
+        True,
+    ),
+    "a shortened option of PowerShell": ("git push", "pwsh -NoProfile -Comm 'git push'", True),
+    "an alias of an option of PowerShell": ("git push", "pwsh -ep Bypass -c 'git push'", True),
+    "options of PowerShell in lower case": (
+        "git push",
+        "powershell -executionpolicy bypass -windowstyle hidden -command git push",
+        True,
+    ),
+    "an interactive PowerShell": ("git push", "pwsh -i -c 'git push'", True),
+    "arguments of a file of PowerShell": ("git push", "pwsh -File a.ps1 -c 'git push'", False),
+    "options of Bash after -c": ("git push", "bash -c -e -o pipefail 'A=1 git push'", True),
+    "the end of options after -c": ("git push", "bash -c -- 'git push'", True),
+    "the end of options of trap": ("git push", "trap -- 'git push' EXIT", True),
+    "a trap that is removed after the end of options": (
+        "git push",
+        "trap 'git push' EXIT; trap -- - EXIT; ls",
+        False,
+    ),
     "a text of PowerShell that is printed": (
         "git push",
         "pwsh -c \"@'\ngit push\n'@ | Set-Content n.md\"",

@@ -42,6 +42,7 @@ class _FittedLine(NamedTuple):
 
     start: float
     end: float
+    slope: float | None  # per token; None for a turn of fewer than three
 
 
 class MassChange(RecordModel):
@@ -82,12 +83,12 @@ class Trace(RecordModel):
     dialogs: Number
     whole_dialogs: Number  # those with a mass in every round
     rounds: Number
-    # (layer, head) whose mass falls most in every second dialog with all rounds
+    # the (layer, head) whose mass falls most; chosen on one half of the dialogs with all rounds
     shown_head: tuple[int, int] = Field(strict=False)
     heads: Heads
     curves: Curves
     average: Decay
-    head: Decay  # of the shown head, in the other dialogs with all rounds
+    head: Decay  # of the shown head, measured on the other half
     model: str
     method: str
     behaviour: Behaviour
@@ -144,20 +145,25 @@ def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
 
 def _masses_of_heads(dialogs: Sequence[TracedTurns], rounds: int) -> Heads:
     first = _head_masses(dialogs, 1)
-    drop = first - _head_masses(dialogs, rounds)
+    drop = _head_drops(dialogs, rounds)
     return Heads(first_round=first.round(5).tolist(), drop=drop.round(5).tolist())
+
+
+def _head_that_falls_most(dialogs: Sequence[TracedTurns], rounds: int) -> tuple[int, int]:
+    drop = _head_drops(dialogs, rounds)
+    layer, head = np.unravel_index(drop.argmax(), drop.shape)
+    return int(layer), int(head)
+
+
+def _head_drops(dialogs: Sequence[TracedTurns], rounds: int) -> np.ndarray:
+    """Returns the fall of each head's mass from the first round to the last, [layer, head]."""
+    return np.asarray(_head_masses(dialogs, 1) - _head_masses(dialogs, rounds))
 
 
 def _head_masses(dialogs: Sequence[TracedTurns], number: int) -> np.ndarray:
     """Returns the mean mass of each head in a round, [layer, head]."""
     masses = [np.asarray(dialog[number].mass).mean(2) for dialog in dialogs]
     return np.asarray(np.mean(masses, 0))
-
-
-def _head_that_falls_most(dialogs: Sequence[TracedTurns], rounds: int) -> tuple[int, int]:
-    drop = _head_masses(dialogs, 1) - _head_masses(dialogs, rounds)
-    layer, head = np.unravel_index(drop.argmax(), drop.shape)
-    return int(layer), int(head)
 
 
 def _check_counts(dialogs: int, whole_dialogs: int, rounds: int) -> None:
@@ -225,24 +231,24 @@ def _changes_in_dialog(dialog: TracedTurns, rounds: int, level: _Level) -> _Dial
     """Measures the changes in a whole dialog, taking each turn's start and end from the
     least-squares line through it.
     """
-    lines: list[_FittedLine] = []
-    slopes: list[float] = []
-    for number in range(1, rounds + 1):
-        masses = level(dialog[number])
-        if len(masses) > 1:
-            # the query of a turn's first token belongs to the template and attends unlike others
-            masses = masses[1:]
-        masses = np.log(np.maximum(masses, _MIN_MASS))
-        slope = 0.0
-        start = masses[0]
-        if len(masses) > 1:
-            slope, start = np.polyfit(np.arange(len(masses)), masses, 1)
-            slopes.append(slope)
-        lines.append(_FittedLine(start, start + slope * (len(masses) - 1)))
+    lines = [_fit_line(level(dialog[number])) for number in range(1, rounds + 1)]
+    slopes = [line.slope for line in lines if line.slope is not None]
     within = sum(line.end - line.start for line in lines)
     between = sum(after.start - before.end for before, after in itertools.pairwise(lines))
     mean_slope = float(np.mean(slopes)) if slopes else math.nan
     return _DialogChanges(float(within), float(between), mean_slope)
+
+
+def _fit_line(masses: np.ndarray) -> _FittedLine:
+    """Fits a line to the logarithms of the masses of a turn, [step]."""
+    if len(masses) > 1:
+        # the query of a turn's first token belongs to the template and attends unlike others
+        masses = masses[1:]
+    logs = np.log(np.maximum(masses, _MIN_MASS))
+    if len(logs) == 1:
+        return _FittedLine(logs[0], logs[0], None)
+    slope, start = np.polyfit(np.arange(len(logs)), logs, 1)
+    return _FittedLine(start, start + slope * (len(logs) - 1), slope)
 
 
 def _mean_curves(dialogs: Sequence[TracedTurns], rounds: int, level: _Level) -> Matrix:

@@ -229,11 +229,9 @@ class EndpointSession:
                     raise
             finally:
                 self._under_way[server] -= 1
-                # later, so that the next request of this conversation, which has priority, is in
+                # not at once: the next request of this conversation, which has priority, is still
+                # to be queued
                 asyncio.get_running_loop().call_soon(self._dispatch)
-
-    def _all_unavailable(self) -> bool:
-        return all(server.unavailable for server in self._servers)
 
     def forget(self, thread: Hashable) -> None:
         """Does nothing: an endpoint keeps nothing for a thread."""
@@ -304,6 +302,9 @@ class EndpointSession:
                 return waiting
             self._queue(waiting)
         return None
+
+    def _all_unavailable(self) -> bool:
+        return all(server.unavailable for server in self._servers)
 
     def _mark_unavailable(self, server: Server, error: Unreachable) -> None:
         """Hands the conversations of a lost endpoint to any of the others."""

@@ -57,7 +57,14 @@ def read_reply(answer: Mapping[str, Any]) -> Reply:
     message = AssistantMessage(is_strict=True)
     message.add(choice["message"])
     reply = _reply_of(message, ending, _read_masses(choice))
-    usage = fields_of(answer.get("usage"))
+    return _with_usage(reply, fields_of(answer.get("usage")))
+
+
+def _with_usage(reply: Reply, usage: Mapping[str, Any]) -> Reply:
+    """Adds the numbers of tokens that an answer reports; the reply as it is if it reports none.
+
+    Tokens that came from the server's cache are billed, but were not forwarded through the model.
+    """
     prompt_tokens = usage.get("prompt_tokens")
     reply_tokens = usage.get("completion_tokens")
     if not isinstance(prompt_tokens, int) or not isinstance(reply_tokens, int):
@@ -103,7 +110,7 @@ class StreamReader:
         text = self._message.add(fields_of(choice.get("delta")))
         masses = _read_masses(choice)
         if masses is not None:
-            self._masses = (*(self._masses or ()), *masses)
+            self._masses = masses if self._masses is None else (*self._masses, *masses)
         if choice.get("finish_reason") is not None:
             self._ending = _read_ending(choice["finish_reason"])
         return text
@@ -116,7 +123,9 @@ class StreamReader:
 
 
 def check_applied(answer: Mapping[str, Any], requested: str | None, url: str) -> None:
-    """Raises a `ModelError` if an answer was not steered as its request asked.
+    """Raises a `ModelError` if an answer was steered and should not have been, or the reverse.
+
+    Which methods were applied is not compared, only whether there were any.
 
     Args:
         answer: a completion, or the first chunk of one.

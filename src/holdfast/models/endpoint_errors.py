@@ -1,4 +1,9 @@
-"""An endpoint, and why it gave no reply and what to do, in one sentence that never shows keys."""
+"""The settings of an endpoint, and why it gave no reply.
+
+Each failure is explained in one sentence that says what to do, and never shows a key. For example:
+
+    https://api.example.org/v1 has no model 'gpt-5-mimi' (404: ...); check its name there.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +74,6 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
     sentence = explain(error, endpoint)
     if not isinstance(error, openai.APIStatusError):
         return Unreachable(sentence) if is_unreachable(error) else RequestFailed(sentence)
-    words = _message_of(error)
     if is_filtered(error):
         return RequestFailed(explain_filter(endpoint), "filter")
     if is_too_long(error):
@@ -77,34 +81,9 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
     if error.status_code == 429:
         return Unavailable(sentence)
     affects_all = error.status_code in (401, 404, 405) or error.param in _RUN_FIELDS
-    if affects_all or _cure(words, refused_fields(error)):
+    if affects_all or _cure(_message_of(error), refused_fields(error)):
         return ModelError(sentence)
     return RequestFailed(sentence)
-
-
-def is_filtered(error: APIStatusError) -> bool:
-    """Whether the server says that a content filter blocked this request."""
-    if error.status_code not in (400, 403, 422):
-        return False
-    return error.code in _FILTER_CODES or bool(_FILTERS.search(_message_of(error)))
-
-
-def is_too_long(error: APIStatusError) -> bool:
-    """Whether the server says that the chat is longer than the model's context."""
-    if error.status_code not in (400, 413, 422):
-        return False
-    return (
-        error.code in _TOO_LONG_CODES
-        or error.status_code == 413
-        or bool(_TOO_LONG.search(_message_of(error)))
-    )
-
-
-def is_unreachable(error: OpenAIError) -> bool:
-    """Whether the client could not connect to the server."""
-    import httpx2
-
-    return isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
 
 
 def explain(error: OpenAIError, endpoint: Endpoint) -> str:
@@ -131,6 +110,60 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
             f" ({_root_cause(error, endpoint)}); try again, or check the server's log."
         )
     return f"{endpoint.url} gave no answer: {_cut(str(error), endpoint)}."
+
+
+def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
+    """The sentence about an error with an HTTP status."""
+    url = endpoint.url
+    status = error.status_code
+    message = server_message(error, endpoint)
+    if status == 401:
+        if endpoint.key:
+            return (
+                f"{url} refused the API key in {endpoint.key_variable} (401: {message}); check that"
+                " it belongs there."
+            )
+        return (
+            f"{url} asks for an API key (401); set the environment variable"
+            f" {endpoint.key_variable} to it."
+        )
+    if status == 404 and "model" in message.lower():
+        return f"{url} has no model {endpoint.model!r} (404: {message}); check its name there."
+    if status in (404, 405):
+        return (
+            f"{url}/chat/completions does not exist ({status}); check the base URL, which usually"
+            " ends in /v1."
+        )
+    if status == 429 and error.code == "insufficient_quota":
+        return (
+            f"{url} says that the account's quota is used up (429: {message}); add credit there, or"
+            " use the key of another account."
+        )
+    if status == 429:
+        return (
+            f"{url} still limits requests (429: {message}), with {retries}; lower the concurrency,"
+            " limit the requests per minute, or check the account's quota."
+        )
+    if status >= 500:
+        return (
+            f"{url} failed ({status}: {message}), with {retries}; check the server's log or try"
+            " again later."
+        )
+    refusal = f"{url} refused the request for {endpoint.model!r} ({status}: {message})"
+    cure = _cure(message, refused_fields(error))
+    if is_too_long(error):
+        cure = "use fewer rounds or fewer new tokens"
+    return f"{refusal}; {cure}." if cure else f"{refusal}."
+
+
+def _cure(message: str, refused: tuple[str, ...]) -> str:
+    """The advice for a refusal that all requests of a run would meet; "" for another refusal."""
+    settings = [f"{name}=1" for name in refused if name != "seed"]
+    if settings:
+        return f"set {' or '.join(settings)}, this server's own default"
+    if "role" in message.lower() and "system" in message.lower():
+        return "put the system prompt before the first user message"
+    return ""
 
 
 def explain_filter(endpoint: Endpoint) -> str:
@@ -160,36 +193,6 @@ def explain_answer(error: MalformedResponse, text: str, endpoint: Endpoint) -> s
     )
 
 
-def refused_fields(error: APIStatusError) -> tuple[str, ...]:
-    """The sampling fields that the server refuses by name, as OpenAI's reasoning models do.
-
-    () if it refuses none of them.
-    """
-    if error.status_code not in (400, 422):
-        return ()
-    words = _message_of(error)
-    is_coded = error.code in ("unsupported_parameter", "unsupported_value")
-    if not is_coded and not _REFUSES_FIELD.search(words):
-        return ()
-    return tuple(
-        name
-        for name in ("seed", "temperature", "top_p")
-        if re.search(rf"\b{name}\b", words) or error.param == name
-    )
-
-
-def wants_other_limit(error: APIStatusError) -> bool:
-    """Whether the server refuses max_tokens by name, as it does for OpenAI's reasoning models."""
-    if error.status_code not in (400, 422):
-        return False
-    words = _message_of(error)
-    if is_too_long(error):
-        return False
-    return "max_tokens" in words and (
-        "max_completion_tokens" in words or error.code == "unsupported_parameter"
-    )
-
-
 def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
     """The first ten of the names that a server lists, for a sentence."""
     listed = _cut(", ".join(_cut(name, endpoint) for name in names[:10]), endpoint)
@@ -201,58 +204,63 @@ def server_message(error: APIStatusError, endpoint: Endpoint) -> str:
     return _cut(_message_of(error), endpoint)
 
 
-def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
-    """The sentence about an error with an HTTP status."""
-    url = endpoint.url
-    status = error.status_code
-    words = _cut(_message_of(error), endpoint)
-    if status == 401:
-        if endpoint.key:
-            return (
-                f"{url} refused the API key in {endpoint.key_variable} (401: {words}); check that"
-                " it belongs there."
-            )
-        return (
-            f"{url} asks for an API key (401); set the environment variable"
-            f" {endpoint.key_variable} to it."
-        )
-    if status == 404 and "model" in words.lower():
-        return f"{url} has no model {endpoint.model!r} (404: {words}); check its name there."
-    if status in (404, 405):
-        return (
-            f"{url}/chat/completions does not exist ({status}); check the base URL, which usually"
-            " ends in /v1."
-        )
-    if status == 429 and error.code == "insufficient_quota":
-        return (
-            f"{url} says that the account's quota is used up (429: {words}); add credit there, or"
-            " use the key of another account."
-        )
-    if status == 429:
-        return (
-            f"{url} still limits requests (429: {words}), with {retries}; lower the concurrency,"
-            " limit the requests per minute, or check the account's quota."
-        )
-    if status >= 500:
-        return (
-            f"{url} failed ({status}: {words}), with {retries}; check the server's log or try"
-            " again later."
-        )
-    refusal = f"{url} refused the request for {endpoint.model!r} ({status}: {words})"
-    cure = _cure(words, refused_fields(error))
-    if is_too_long(error):
-        cure = "use fewer rounds or fewer new tokens"
-    return f"{refusal}; {cure}." if cure else f"{refusal}."
+# --- What a server refuses
 
 
-def _cure(words: str, refused: tuple[str, ...]) -> str:
-    """The advice for a refusal that all requests of a run would meet; "" for another refusal."""
-    settings = [f"{name}=1" for name in refused if name != "seed"]
-    if settings:
-        return f"set {' or '.join(settings)}, this server's own default"
-    if "role" in words.lower() and "system" in words.lower():
-        return "put the system prompt before the first user message"
-    return ""
+def is_unreachable(error: OpenAIError) -> bool:
+    """Whether the client could not connect to the server."""
+    import httpx2
+
+    return isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
+
+
+def is_filtered(error: APIStatusError) -> bool:
+    """Whether the server says that a content filter blocked this request."""
+    if error.status_code not in (400, 403, 422):
+        return False
+    return error.code in _FILTER_CODES or bool(_FILTERS.search(_message_of(error)))
+
+
+def is_too_long(error: APIStatusError) -> bool:
+    """Whether the server says that the chat is longer than the model's context."""
+    if error.status_code not in (400, 413, 422):
+        return False
+    return (
+        error.code in _TOO_LONG_CODES
+        or error.status_code == 413
+        or bool(_TOO_LONG.search(_message_of(error)))
+    )
+
+
+def refused_fields(error: APIStatusError) -> tuple[str, ...]:
+    """The sampling fields that the server refuses by name, as OpenAI's reasoning models do.
+
+    () if it refuses none of them.
+    """
+    if error.status_code not in (400, 422):
+        return ()
+    message = _message_of(error)
+    is_coded = error.code in ("unsupported_parameter", "unsupported_value")
+    if not is_coded and not _REFUSES_FIELD.search(message):
+        return ()
+    return tuple(
+        name
+        for name in ("seed", "temperature", "top_p")
+        if re.search(rf"\b{name}\b", message) or error.param == name
+    )
+
+
+def wants_other_limit(error: APIStatusError) -> bool:
+    """Whether the server refuses max_tokens by name, as it does for OpenAI's reasoning models."""
+    if error.status_code not in (400, 422) or is_too_long(error):
+        return False
+    message = _message_of(error)
+    return "max_tokens" in message and (
+        "max_completion_tokens" in message or error.code == "unsupported_parameter"
+    )
+
+
+# --- Texts from a server
 
 
 def _message_of(error: APIStatusError) -> str:

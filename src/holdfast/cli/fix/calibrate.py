@@ -21,9 +21,7 @@ from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.model_checks import warn_of_small_model
 from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import (
-    Specs,
-)
+from holdfast.cli.shared.options import Specs
 from holdfast.cli.shared.output import command_line, command_with, page_path, write_page
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder

@@ -13,9 +13,7 @@ from holdfast.cli.shared.endpoint_options import check_endpoint_options
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.judge_loading import load_model_to_ask
 from holdfast.cli.shared.notes import note, note_if_long
-from holdfast.cli.shared.options import (
-    EndpointOptions,
-)
+from holdfast.cli.shared.options import EndpointOptions
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UsageError
 from holdfast.files import write_whole

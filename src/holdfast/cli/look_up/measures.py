@@ -50,24 +50,32 @@ def measure_lines(name: str) -> list[str]:
         return [*described, "", f"example: measure: {SPEC_EXAMPLES[name]}", "source: ours"]
     if name not in REGISTRY:
         names = [*REGISTRY, *SPEC_EXAMPLES]
+        # `UnknownName` lists all names if none is alike, and here these would fill a page
         if not difflib.get_close_matches(name, names, 1):
             raise UsageError(f"There is no measure {name!r}; `holdfast measures` lists them.")
         raise UnknownName("measure", name, names)
     measure = REGISTRY[name]
-    rows = [("argument", "takes", "default")]
-    for argument, field in measure.arguments.items():
-        default = "must be given" if field.is_required() else json.dumps(field.default)
-        rows.append((argument, describe_values(field), default))
     sources = [source for prefix, source in PUBLISHED.items() if name.startswith(prefix)]
     return [
         *description_lines(name, measure.function),
         "",
-        *(aligned(rows, "  ") if measure.arguments else ["It takes no arguments."]),
+        *_argument_lines(measure.arguments),
         "",
         f"example: measure: {measure_example(name)}",
         *_opposite(name),
         f"source: {sources[0] if sources else 'ours'}",
     ]
+
+
+def _argument_lines(arguments: Mapping[str, FieldInfo]) -> list[str]:
+    """A table of the arguments of a measure, and their defaults."""
+    if not arguments:
+        return ["It takes no arguments."]
+    rows = [("argument", "takes", "default")]
+    for name, field in arguments.items():
+        default = "must be given" if field.is_required() else json.dumps(field.default)
+        rows.append((name, describe_values(field), default))
+    return aligned(rows, "  ")
 
 
 def _opposite(name: str) -> list[str]:

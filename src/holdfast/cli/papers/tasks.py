@@ -3,11 +3,15 @@
 from typing import Annotated, Literal
 
 from holdfast import methods
-from holdfast.cli.shared import options
 from holdfast.cli.shared.command import Arg, Command
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.model_loading import load_model
 from holdfast.cli.shared.options import (
+    ModelOptions,
+    RayOptions,
+    ReportOptions,
+    RunOptions,
+    SeedOptions,
     Specs,
 )
 from holdfast.cli.shared.output import command_line, page_path, write_page
@@ -32,13 +36,7 @@ EXAMPLES = """examples:
  Qwen/Qwen2.5-0.5B-Instruct"""
 
 
-class TasksArguments(
-    options.ModelOptions,
-    options.SeedOptions,
-    options.RayOptions,
-    options.RunOptions,
-    options.ReportOptions,
-):
+class TasksArguments(ModelOptions, SeedOptions, RayOptions, RunOptions, ReportOptions):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """a task to run; repeat for several (default: all four)"""
     method: Specs = None
@@ -66,7 +64,23 @@ class TasksArguments(
 def run(arguments: TasksArguments) -> None:
     out = arguments.out or run_folder("tasks", model_of(arguments), seed=arguments.seed)
     page = page_path(arguments, out)
-    settings = tasks.Settings(
+    settings = _settings_of(arguments)
+    steerings = [methods.parse(spec) for spec in arguments.method or ()]
+    data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
+    check_folder(data, out, settings, command_line())  # before the model is loaded
+    model = load_model(arguments)
+    arguments.keep_work_in(out)
+    with _progress_bar(settings, len(tasks.variants_of(settings, steerings))) as bar:
+        running = tasks.Running(progress=bar, command=command_line())
+        results = tasks.run(model, data, out, settings, steerings, running)
+    print(table(results), end="")
+    write_summary(out)
+    write_page(arguments, tasks_page(results), page)
+    write_run_document(out, page)
+
+
+def _settings_of(arguments: TasksArguments) -> tasks.Settings:
+    return tasks.Settings(
         tasks=tuple(arguments.task or tasks.CATALOGUE),
         samples=arguments.samples,
         split=arguments.split,
@@ -77,24 +91,15 @@ def run(arguments: TasksArguments) -> None:
         batch=arguments.batch,
         generate=not arguments.no_generation,
     )
-    steerings = [methods.parse(spec) for spec in arguments.method or ()]
-    data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
-    check_folder(data, out, settings, command_line())
-    model = load_model(arguments)
-    arguments.keep_work_in(out)
-    variants = len(tasks.variants_of(settings, steerings))
-    total = len(settings.tasks) * variants * settings.samples
+
+
+def _progress_bar(settings: tasks.Settings, num_variants: int) -> Bar:
+    """A bar over all samples of all tasks, each asked once per variant of the prompt or model."""
     title = (
         f"{count_of(len(settings.tasks), 'task')} of {count_of(settings.samples, 'sample')}, each"
-        f" asked in {count_of(variants, 'way')}"
+        f" asked in {count_of(num_variants, 'way')}"
     )
-    with Bar(total, "sample", title) as bar:
-        running = tasks.Running(progress=bar, command=command_line())
-        run = tasks.run(model, data, out, settings, steerings, running)
-    print(table(run), end="")
-    write_summary(out)
-    write_page(arguments, tasks_page(run), page)
-    write_run_document(out, page)
+    return Bar(len(settings.tasks) * num_variants * settings.samples, "sample", title)
 
 
 COMMAND = Command(

@@ -7,9 +7,7 @@ from holdfast import records
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli.shared.command import Arg, Command, Options
 from holdfast.cli.shared.json_output import write_run_document
-from holdfast.cli.shared.options import (
-    ReportOptions,
-)
+from holdfast.cli.shared.options import ReportOptions
 from holdfast.cli.shared.output import page_path, print_run, write_run_page
 from holdfast.drift.remaining import missing_numbers
 from holdfast.errors import AnotherRun

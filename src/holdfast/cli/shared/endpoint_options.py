@@ -2,9 +2,7 @@
 
 from holdfast.cli.shared.command import Options, option_of
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import (
-    EndpointOptions,
-)
+from holdfast.cli.shared.options import EndpointOptions
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.models.connecting import connect_all
 from holdfast.models.endpoint import EndpointModel

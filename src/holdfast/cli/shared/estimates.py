@@ -10,9 +10,7 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.options import (
-    DryRunOptions,
-)
+from holdfast.cli.shared.options import DryRunOptions
 from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url

@@ -4,9 +4,7 @@ import functools
 
 from holdfast.cli.shared.endpoint_options import connect_endpoint, refuse_name_without_url
 from holdfast.cli.shared.notes import note
-from holdfast.cli.shared.options import (
-    EndpointOptions,
-)
+from holdfast.cli.shared.options import EndpointOptions
 from holdfast.drift.judges import MIN_KAPPA, Judging, load_judge
 from holdfast.models.checkpoint import find_source, require_on_hub
 from holdfast.models.model_names import is_url

@@ -9,9 +9,7 @@ from holdfast import report
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli.shared.command import Options, option_of
-from holdfast.cli.shared.options import (
-    ReportOptions,
-)
+from holdfast.cli.shared.options import ReportOptions
 from holdfast.files import short_path, write_whole
 from holdfast.plurals import duration
 from holdfast.records import Run

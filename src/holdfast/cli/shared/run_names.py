@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.cli.shared.options import (
-    ModelOptions,
-)
+from holdfast.cli.shared.options import ModelOptions
 from holdfast.models.model_names import is_url
 
 FOLDER = Path("runs")

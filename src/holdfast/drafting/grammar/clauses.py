@@ -2,8 +2,13 @@
 
 For example:
 
-    "Use pnpm, never `npm` - it breaks" -> "Use pnpm, never `npm` - it breaks", "Use pnpm", ...
-    "npm, `yarn` or pnpm"               -> names_in -> npm, yarn (code), pnpm
+    clauses_of "Use pnpm, never `npm` - it breaks"
+        -> "Use pnpm, never `npm` - it breaks", "Use pnpm", "never `npm`", "it breaks"
+    names_in "npm, `yarn` or pnpm"
+        -> npm, yarn (code), pnpm
+
+Most patterns are matched with a masked text, in which each character of a code span is \\0, so that
+no clause ends within code.
 """
 
 import re
@@ -50,14 +55,8 @@ class Clause:
         return " ".join((self.text, self.statement.label, *self.statement.under))
 
 
-class ListedName(NamedTuple):
-    """One name of a list, and whether it is in backticks."""
+# --- The clauses of a statement
 
-    text: str
-    is_code: bool
-
-
-_BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 # "Use X (not Y)" and "Never push (wait for approval)", but not "X (not available)"
 _ORDER_IN_BRACKETS = re.compile(
     r"\((not|never|instead of|rather than|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
@@ -66,75 +65,15 @@ _ORDER_IN_BRACKETS = re.compile(
 )
 # "Never use `print()` (except in tests)"
 _EXCEPTION_IN_BRACKETS = re.compile(r" \((except (?:for |in )(?:`[^`]*`|[^()`;:])+)\)", re.I)
-# "(`x`)" or "(e.g. `x`, `y`, etc.)"
-_CODES_IN_BRACKETS = re.compile(
-    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
-    r"(?:(?:, [\w.-]+){0,4},? etc\.?| or (?:equivalent|similar))?\)"
-)
-# "Follow PEP 8 and use type hints"
-_TWO_ORDERS = re.compile(
-    r"(?P<first>(?P<verb>[a-z]+) [^,;:.\0]+),? and"
-    r" (?P<second>(?:use|add|include|write|run|keep|never|always) .+)",
-    re.I,
-)
-_AND_PREFER = re.compile(r",? and prefer (?!not\b)", re.I)
-_BUT_ALWAYS = re.compile(r",? but (?=always )", re.I)
-_BUT_USE = re.compile(r",? but (?:instead |rather )?(?=(?:use|prefer)\b)", re.I)
+# "Note, never push"
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
-_QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
-# the rest of the sentence says why, or what to do instead
-_REASON_OR_ADVICE = re.compile(
-    one_of(
-        r",? (?:so that|because|otherwise)\b",
-        r", (?:so|since|which|as|it|they|these|this)\b",
-        r" so (?:the|it|we|you|they|a|all)\b",
-        r" as (?:it|they|this|these|that|we) (?!is\b|are\b)",
-        r", (?:instead|simply|just|keep) ",
-        r", (?:adding|ensuring|making sure|calling|keeping) ",
-        r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
-    )
-)
-# why an order is given: "use pnpm *to keep one lockfile in all packages*"; the purpose of a
-# prohibition limits it
-_PURPOSE_OF_ORDER = re.compile(
-    r",? (?:in order )?to (?:ensure|avoid|prevent|guarantee|make sure|keep|maintain|preserve"
-    r"|catch)\b"
-)
-_NOT_AN_ORDER = re.compile(rf"{NEVER}\b|no\b|avoid\b|only\b|if\b|when\b|for\b|in\b", re.I)
-# "For builds, never use X": a clause that begins so limits what comes after its comma
-_CIRCUMSTANCE = re.compile(
-    r"(?:for|in|on|when|if|during|while|after|before|inside|once|until|whenever|as soon as)\b", re.I
-)
-# where one clause ends and the next begins, in a text whose code spans are masked as \0
-_CLAUSE_END = "|".join(
-    (
-        *(r"\s+[—–]\s*", r"\s+-{1,2}\s+", r";\s+", r": (?=\S)", rf"\s*{_BRACKETS}"),
-        *(r",? and (?=(?:never|do not|don['’]t) )", r" with (?=no \0)"),
-        r",? but (?=(?:[Nn]ever|NEVER|ALWAYS|[Aa]lways|[Dd]o not|DO NOT|don['’]t) )",
-    )
-)
-_CUTS = re.compile(_CLAUSE_END)
-_MARK = re.compile(r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+")
-# the same, and commas before a prohibition
-_CUTS_AND_COMMAS = re.compile(
-    rf"{_CLAUSE_END}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)"
-    r"|, (?=(?:do not|don['’]t|never) )"
-    r"|, (?:and |or )?(?=no [\w.-]+(?:[,.]|$))"  # "no framework, no npm"
-)
-# the same, in a list of things that begins with code: "No `any`, no implicit types"
-_NO_CODE_FIRST = re.compile(r"no \0+, no ", re.I)
-_CUTS_OF_LIST = re.compile(rf"{_CLAUSE_END}|, (?:and |or )?(?=no )")
-_CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
-_PROHIBITION = re.compile(rf"{NEVER} ", re.I)
-_FORBIDS = re.compile(rf"{NEVER} |no (?:[A-Z]|`)", re.I)
-# "`make debug` runs in-process (no Docker)"
-_TELLS_OF_CODE = re.compile(r"\0 (?:runs|works|starts|builds|executes|is|needs|takes)\b")
-_MARKS = " .!,:"
-_MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
+# "never use `a`, but instead use `b`"
+_BUT_USE = re.compile(r",? but (?:instead |rather )?(?=(?:use|prefer)\b)", re.I)
 # "Never amend commits" and "No jQuery", as labels that are rules by themselves
 _IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S|^no \S", re.I)
 # below "Do not:", a clause that says what to do instead: "hardcode URLs — *use `home_url()`*"
 _ADVISES = re.compile(r"(?:use|prefer|instead|always|call|go through|only)\b", re.I)
+_PUNCTUATION = " .!,:"
 
 
 def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]:
@@ -149,7 +88,7 @@ def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]
     if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
         clauses = chain([_ClauseText(statement.label, [text])], clauses)
     for words, others in clauses:
-        clause = Clause(words.strip(_MARKS), statement, is_prohibited, tuple(others))
+        clause = Clause(words.strip(_PUNCTUATION), statement, is_prohibited, tuple(others))
         if is_prohibited and _ADVISES.match(clause.text) and not clause.begins_statement:
             clause = replace(clause, is_prohibited=False)
         yield clause
@@ -162,12 +101,49 @@ class _ClauseText(NamedTuple):
     others: Sequence[str]
 
 
+# "(`x`)" or "(e.g. `x`, `y`, etc.)"
+_CODES_IN_BRACKETS = re.compile(
+    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
+    r"(?:(?:, [\w.-]+){0,4},? etc\.?| or (?:equivalent|similar))?\)"
+)
+_DASH_OR_SEMICOLON = re.compile(r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+")
+# the rest of the sentence says why, or what to do instead
+_REASON_OR_ADVICE = re.compile(
+    one_of(
+        r",? (?:so that|because|otherwise)\b",
+        r", (?:so|since|which|as|it|they|these|this)\b",
+        r" so (?:the|it|we|you|they|a|all)\b",
+        r" as (?:it|they|this|these|that|we) (?!is\b|are\b)",
+        r", (?:instead|simply|just|keep) ",
+        r", (?:adding|ensuring|making sure|calling|keeping) ",
+        r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
+    )
+)
+# "build with `a`, but always test with `b`"
+_BUT_ALWAYS = re.compile(r",? but (?=always )", re.I)
+# why an order is given: "use pnpm *to keep one lockfile in all packages*"; the purpose of a
+# prohibition limits it
+_PURPOSE_OF_ORDER = re.compile(
+    r",? (?:in order )?to (?:ensure|avoid|prevent|guarantee|make sure|keep|maintain|preserve"
+    r"|catch)\b"
+)
+_NOT_AN_ORDER = re.compile(rf"{NEVER}\b|no\b|avoid\b|only\b|if\b|when\b|for\b|in\b", re.I)
+# "Follow PEP 8 and use type hints"
+_TWO_ORDERS = re.compile(
+    r"(?P<first>(?P<verb>[a-z]+) [^,;:.\0]+),? and"
+    r" (?P<second>(?:use|add|include|write|run|keep|never|always) .+)",
+    re.I,
+)
+# "use `a` for `b`, and prefer `c`"
+_AND_PREFER = re.compile(r",? and prefer (?!not\b)", re.I)
+
+
 def _without_explanations(text: str) -> Iterator[_ClauseText]:
     """Most of a text: without the reason, the purpose or the second order that follows."""
     masked = _mask_code_and_quotations(text)
     if _CODES_IN_BRACKETS.search(text):  # the brackets say what is meant
         yield _ClauseText(text, [])
-        if mark := _MARK.search(masked):
+        if mark := _DASH_OR_SEMICOLON.search(masked):
             yield _ClauseText(text[: mark.start()], [text[mark.end() :]])
     if reason := _REASON_OR_ADVICE.search(masked):
         yield _ClauseText(text[: reason.start()], [text[reason.start() :]])
@@ -179,8 +155,40 @@ def _without_explanations(text: str) -> Iterator[_ClauseText]:
     if (orders := _TWO_ORDERS.fullmatch(masked)) and orders["verb"].lower() in VERBS:
         first, second = (text[slice(*orders.span(part))] for part in ("first", "second"))
         yield _ClauseText(second, [first])
-    if preference := _AND_PREFER.search(masked):  # "use `a` for `b`, and prefer `c`"
+    if preference := _AND_PREFER.search(masked):
         yield _ClauseText(text[: preference.start()], [text[preference.start() :]])
+
+
+_BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
+# where one clause ends and the next begins
+_CLAUSE_END = "|".join(
+    (
+        *(r"\s+[—–]\s*", r"\s+-{1,2}\s+", r";\s+", r": (?=\S)", rf"\s*{_BRACKETS}"),
+        *(r",? and (?=(?:never|do not|don['’]t) )", r" with (?=no \0)"),
+        r",? but (?=(?:[Nn]ever|NEVER|ALWAYS|[Aa]lways|[Dd]o not|DO NOT|don['’]t) )",
+    )
+)
+_CUTS = re.compile(_CLAUSE_END)
+# the same, and commas before a prohibition
+_CUTS_AND_COMMAS = re.compile(
+    rf"{_CLAUSE_END}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)"
+    r"|, (?=(?:do not|don['’]t|never) )"
+    r"|, (?:and |or )?(?=no [\w.-]+(?:[,.]|$))"  # "no framework, no npm"
+)
+# the same, in a list of things that begins with code: "No `any`, no implicit types"
+_NO_CODE_FIRST = re.compile(r"no \0+, no ", re.I)
+_CUTS_OF_LIST = re.compile(rf"{_CLAUSE_END}|, (?:and |or )?(?=no )")
+# "For builds, never use X": a clause that begins so limits what comes after its comma
+_CIRCUMSTANCE = re.compile(
+    r"(?:for|in|on|when|if|during|while|after|before|inside|once|until|whenever|as soon as)\b", re.I
+)
+_MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
+# to keep code as it is, with its brackets, where others are removed
+_CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
+# "do not use npm", in the brackets of "Yarn (do not use npm)"
+_FORBIDS = re.compile(rf"{NEVER} |no (?:[A-Z]|`)", re.I)
+# "`make debug` runs in-process (no Docker)"
+_TELLS_OF_CODE = re.compile(r"\0 (?:runs|works|starts|builds|executes|is|needs|takes)\b")
 
 
 def _cut_at_marks(text: str) -> Iterator[_ClauseText]:
@@ -192,10 +200,10 @@ def _cut_at_marks(text: str) -> Iterator[_ClauseText]:
     cuts = list(islice(pattern.finditer(masked), _MAX_CUTS))
     starts = [0, *(cut.end() for cut in cuts)]
     ends = [*(cut.start() for cut in cuts), len(text)]
-    pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]
+    pieces = [text[start:end].strip(_PUNCTUATION) for start, end in zip(starts, ends, strict=True)]
     pieces = [piece for piece in pieces if piece]
     asides = [text[cut.start(1) : cut.end(1)] for cut in cuts if cut[1] is not None]
-    whole = _CODE_OR_BRACKETS.sub(lambda match: match[1] or "", text).strip(_MARKS)
+    whole = _CODE_OR_BRACKETS.sub(lambda match: match[1] or "", text).strip(_PUNCTUATION)
     if whole not in pieces:
         yield _ClauseText(whole, asides)
     for index, piece in enumerate(pieces):
@@ -206,6 +214,9 @@ def _cut_at_marks(text: str) -> Iterator[_ClauseText]:
         yield _ClauseText(aside, [other for other in [*pieces, *asides] if other != aside])
 
 
+# --- Acts that are forbidden together
+
+_PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 # what limits an act may limit the acts before it too: "never commit or push without approval"
 _LIMIT = re.compile(
     r"\b(?:unless|without|until|when|if|before|after|except|only|instead|but|while|during)\b|[;:(]"
@@ -213,13 +224,15 @@ _LIMIT = re.compile(
     re.I,
 )
 _MAX_ACTS = 8  # of one prohibition
+# a verb as in "or delete `b`" or ", delete `b`, ...", but not "or commit messages"
 _NO_NAME = rf"(?![a-z-]+ {one_of(*sorted(AFTER_NAMES))}\b)"
 _OR_VERB = re.compile(rf",? or {_NO_NAME}(?=([a-z-]+) )|, {_NO_NAME}(?=([a-z-]+) [^,]+(?:,| or ))")
 
 
 def coordinated_prohibitions(text: str) -> list[str]:
-    """Each act that a statement forbids beside others, as a prohibition of its own: "never edit
-    `a` or delete `b`" is "never edit `a`" and "never delete `b`"; [] if it forbids only one.
+    """Each act that a statement forbids beside others, as a prohibition; [] if it forbids only one.
+
+    For example, of "never edit `a` or delete `b`": "never edit `a`" and "never delete `b`".
     """
     masked = _mask_code_and_quotations(text)
     never = _PROHIBITION.match(masked)
@@ -230,18 +243,31 @@ def coordinated_prohibitions(text: str) -> list[str]:
     if first is None or first[0].lower() not in VERBS:
         return []
     cuts = [cut for cut in _OR_VERB.finditer(masked) if (cut[1] or cut[2]) in VERBS]
-    bounds = [never.end(), *(cut.end() for cut in cuts)]
+    starts = [never.end(), *(cut.end() for cut in cuts)]
     ends = [*(cut.start() for cut in cuts), len(text)]
-    pieces = [text[start:end].strip(_MARKS) for start, end in zip(bounds, ends, strict=True)]
+    pieces = [text[start:end].strip(_PUNCTUATION) for start, end in zip(starts, ends, strict=True)]
     if not 1 <= len(cuts) <= _MAX_ACTS or not all(" " in piece for piece in pieces):
         return []
     return [f"{never[0]}{piece}" for piece in pieces]
+
+
+_QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 
 
 def _mask_code_and_quotations(text: str) -> str:
     """A text of the same length without code spans and quotations, where no clause ends."""
     without_code = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
     return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', without_code)
+
+
+# --- Names in a list
+
+
+class ListedName(NamedTuple):
+    """One name of a list, and whether it is in backticks."""
+
+    text: str
+    is_code: bool
 
 
 # a code span, or a word that is not a conjunction

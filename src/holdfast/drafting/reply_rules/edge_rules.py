@@ -18,6 +18,8 @@ from holdfast.drafting.reply_rules.bot_prompts import (
     BotClause,
 )
 
+# Words of rules in English, and then in German, French, Spanish and Italian.
+
 # "with the exact words: "
 _KIND_OF_TEXT = one_of(
     *"the exactly these this exact following words? phrase sentence line greeting".split(),
@@ -28,17 +30,25 @@ _WITH = f"{_BY}(?: {_KIND_OF_TEXT})*:? ?"
 _END = one_of(
     *"end ends ending close closes finish finishes finishing conclude concludes".split(),
     *("sign off", "sign", "signs off", "say goodbye"),
-    *("endet", "beende", "terminez", "termine", "termina", "terminas", "termina siempre"),
-    *("finis", "finissez", "schließe", "concludi"),
+    *("endet", "beende", "schließe"),
+    *("terminez", "finis", "finissez"),
+    *("termine", "termina", "terminas", "termina siempre"),
+    "concludi",
 )
 _BEGIN = one_of(
     *"start starts starting begin begins beginning open opens opening".split(),
-    *"beginnt beginne commencez commence empieza empiezas comienza inizia".split(),
+    *("beginnt", "beginne"),
+    *("commencez", "commence"),
+    *("empieza", "empiezas", "comienza"),
+    "inizia",
 )
 # "each reply" in "end each reply with"
 _WHOLE_REPLY = one_of(
-    *(REPLY, r"jede \w+", r"jeden? \w+", r"chaque \w+", r"cada \w+", "siempre", "toujours"),
-    *("immer", "it", "everything", r"ogni \w+"),
+    *(REPLY, "it", "everything"),
+    *(r"jeden? \w+", "immer"),
+    *(r"chaque \w+", "toujours"),
+    *(r"cada \w+", "siempre"),
+    r"ogni \w+",
 )
 _WHOLE = f"(?: {_WHOLE_REPLY})?"
 _MUST = one_of("must", "should", "always", "will", "has to", "have to")
@@ -106,8 +116,10 @@ _OF_ANOTHER_SUBJECT = re.compile(
     rf"(?:[\w'-]+ ){{1,4}}(?:{_MUST} )+$",
     re.I,
 )
+# "Hello, how can I help?"
 _GREETING = re.compile(r"(?:hi|hello|hey|greetings|good (?:morning|day))\b|[^?]*\?\W*$", re.I)
-_BRACKETED = re.compile(r"^\W*[\[\]{}<>#*~|-]|[\[\]{}<>#*~|]\W*$")
+# "[Support]" and "-- Ann", whose signs measures of words ignore
+_SIGN_AT_EDGE = re.compile(r"^\W*[\[\]{}<>#*~|-]|[\[\]{}<>#*~|]\W*$")
 
 
 class _Edge(NamedTuple):
@@ -130,11 +142,11 @@ def edge_rules(clause: BotClause) -> list[Draft]:
     return drafts
 
 
-def _quotation_at_edge(ways: Forms, clause: BotClause) -> _Edge | None:
+def _quotation_at_edge(wordings: Forms, clause: BotClause) -> _Edge | None:
     """The quotation that every reply begins or ends with; None if the clause asks for none, or not
     for every reply.
     """
-    match = first_match(ways, clause.text)
+    match = first_match(wordings, clause.text)
     if match is None:
         return None
     before = clause.text[: match.start()]
@@ -142,8 +154,10 @@ def _quotation_at_edge(ways: Forms, clause: BotClause) -> _Edge | None:
     if of_another or _NOT_OF_THE_REPLY.search(before):
         return None
     (quote,) = clause.quotations_in(match["quote"])
-    if PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):
+    is_tag = re.fullmatch(r"\[\w+\]", quote) is not None  # "[DRAFT]" is meant as it is written
+    if PLACEHOLDER.search(quote) and not is_tag:
         return None
+    # the "first" of "the first line of every reply" is no occasion
     if _ONCE.search(re.sub(rf"\b{_FIRST}", "", clause.text)):
         return None
     return _Edge(quote, _REPLY_NAMED.search(match[0]) is not None)
@@ -152,7 +166,7 @@ def _quotation_at_edge(ways: Forms, clause: BotClause) -> _Edge | None:
 def _edge_spec(quote: str, *, opens: bool) -> MeasureSpec:
     """The measure of replies that begin, or end, with a quotation."""
     words = quote.strip().rstrip(".,:;!?").strip()
-    if _BRACKETED.search(quote) or not re.search(r"\w", words):  # measures ignore such signs
+    if _SIGN_AT_EDGE.search(quote) or not re.search(r"\w", words):
         escaped = re.escape(quote.strip()).replace(r"\-", "-").replace(r"\ ", r"\s*")
         regex = rf"\A\W*?{escaped}" if opens else rf"{escaped}\W*\Z"
         return measure("regex", regex=regex, flags="i")

@@ -228,7 +228,18 @@ def _without_code(rule: Draft) -> Draft:
     return replace(rule, measure=measure("at_most_words", **rule.measure.arguments, prose=True))
 
 
-# --- Negations
+# --- Permissions and negations
+
+# "you may also begin a reply with ⟪0⟫", but not "you may only reply in German"
+_PERMISSION = re.compile(
+    r"\b(?:you|repl(?:y|ies)|responses?|answers?|messages?)"
+    r" (?:may|can|could|might|are (?:allowed|free|welcome) to)\b"
+    r"(?! (?:only|not|never)\b)",
+    re.I,
+)
+# rules of these kinds ask for something; those about lengths are limits, also if "you may use up
+# to ten words"
+_MAY_BE_PERMITTED = ("opening", "closing", "language", "address", "format")
 
 _AUXILIARY = one_of(
     *("do", "does", "did", "must", "should", "shall", "will", "would", "can", "could", "may"),
@@ -252,6 +263,7 @@ _NEGATION = re.compile(
         rf"(?:{_AUXILIARY} not|{_AUXILIARY}n't|cannot|can't|won't)"
         r"(?: (?:have|need|always|ever)(?: to)?)?",
         r"(?:there is |there's )?no need(?: for you)? to",
+        r"no longer (?:have|has|need|needs|required|necessary|obliged)(?: to)?",
         *("need not", "not necessary to", "not required to", "not allowed to", "not supposed to"),
         *("under no circumstances", "in no case", "on no account", "at no (?:time|point)"),
         *(r"refrain from(?: the habit (?:to|of))?", r"avoid(?:ing)?", "stop", "instead of"),
@@ -285,7 +297,7 @@ def _affirmed_rules(reader: _Reader, clause: BotClause) -> list[Draft]:
     negation. A rule that is then gone, such as that of "never use emojis", depends on the negation
     and is kept; a rule that is still found is the opposite of the clause.
     """
-    rules = reader(clause)
+    rules = _without_permitted(reader(clause), reader, clause)
     if rules and _NEVER_WITHOUT.search(clause.text):
         beside = _measures_in(reader, clause, _NEVER_WITHOUT.sub("", clause.text))
         rules = [rule for rule in rules if rule.polarity != "prohibition" or rule.measure in beside]
@@ -297,6 +309,23 @@ def _affirmed_rules(reader: _Reader, clause: BotClause) -> list[Draft]:
     affirmative = " ".join(_NEGATION.sub("", clause.text).split())
     opposite = _measures_in(reader, clause, affirmative)
     return [rule for rule in rules if rule.measure in elsewhere or rule.measure not in opposite]
+
+
+def _without_permitted(rules: list[Draft], reader: _Reader, clause: BotClause) -> list[Draft]:
+    """The rules without those that the clause only permits, as "you may reply in German" does."""
+    if not rules or not _PERMISSION.search(clause.text):
+        return rules
+    parts = _BOUNDARY.split(clause.text)
+    ordered = "".join(part for part in parts if not _PERMISSION.search(part))
+    beside = _measures_in(reader, clause, ordered)
+    return [
+        rule
+        for rule in rules
+        if rule.polarity == "prohibition"
+        or rule.kind not in _MAY_BE_PERMITTED
+        or rule.measure.name.startswith("at_most")
+        or rule.measure in beside
+    ]
 
 
 def _measures_in(reader: _Reader, clause: BotClause, text: str) -> list[object]:

@@ -38,30 +38,30 @@ class _ScriptOption(NamedTuple):
     valued: Sequence[str] = ()  # the program's other options that take a value
     takes_rest: bool = False  # whether all words after it are the script
     is_repeated: bool = False  # whether each of several such options has a script
+    comes_last: bool = False  # whether the script comes after all options: `bash -c -e SCRIPT`
 
 
 _ANY_NUMBER = 1000  # of arguments before the option
 _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
-    **dict.fromkeys(SHELLS, _ScriptOption(r"-[a-zA-Z]*c", 0, _SHELL_VALUED)),
-    **dict.fromkeys(("su", "runuser"), _ScriptOption(r"-[a-zA-Z]*c|--command", 2)),
-    "nodemon": _ScriptOption("-x|--exec"),
-    **dict.fromkeys(("flock", "script", "sg"), _ScriptOption(r"-[a-zA-Z]*c|--command", 1)),
+    **dict.fromkeys(SHELLS, _ScriptOption("-[a-zA-Z]*c", valued=_SHELL_VALUED, comes_last=True)),
+    **dict.fromkeys(("su", "runuser"), _ScriptOption("-[a-zA-Z]*c|--command", max_arguments=2)),
     **dict.fromkeys(
-        POWERSHELLS,
-        _ScriptOption("(?i)-c(?:ommand)?", 0, ("-ExecutionPolicy",), takes_rest=True),
+        ("flock", "script", "sg"), _ScriptOption("-[a-zA-Z]*c|--command", max_arguments=1)
     ),
+    "nodemon": _ScriptOption("-x|--exec"),
     **dict.fromkeys(("cmd", "cmd.exe"), _ScriptOption("(?i)//?[ck]", takes_rest=True)),
-    "nix-shell": _ScriptOption("--run|--command", _ANY_NUMBER),
+    "nix-shell": _ScriptOption("--run|--command", max_arguments=_ANY_NUMBER),
     "npx": _ScriptOption("-c|--call"),
-    "vagrant": _ScriptOption("-c|--command", 2),
-    "gcloud": _ScriptOption("--command", _ANY_NUMBER),
-    **dict.fromkeys(("fly", "flyctl"), _ScriptOption("-C|--command", 2)),
-    "doppler": _ScriptOption("--command", _ANY_NUMBER),
+    "vagrant": _ScriptOption("-c|--command", max_arguments=2),
+    "gcloud": _ScriptOption("--command", max_arguments=_ANY_NUMBER),
+    **dict.fromkeys(("fly", "flyctl"), _ScriptOption("-C|--command", max_arguments=2)),
+    "doppler": _ScriptOption("--command", max_arguments=_ANY_NUMBER),
     "nu": _ScriptOption("-c|--commands"),
-    "repo": _ScriptOption("-c", _ANY_NUMBER, takes_rest=True),
-    "ansible": _ScriptOption("-a|--args", _ANY_NUMBER),
+    "repo": _ScriptOption("-c", max_arguments=_ANY_NUMBER, takes_rest=True),
+    "ansible": _ScriptOption("-a|--args", max_arguments=_ANY_NUMBER),
 }
-_REBASE_OPTION = _ScriptOption("-x|--exec", _ANY_NUMBER, is_repeated=True)  # of `git rebase`
+# of `git rebase`
+_REBASE_OPTION = _ScriptOption("-x|--exec", max_arguments=_ANY_NUMBER, is_repeated=True)
 
 # programs, with their subcommands, whose arguments are a script: their options that take a value
 _SCRIPT_ARGUMENTS: Mapping[tuple[str, ...], Sequence[str]] = {
@@ -77,11 +77,29 @@ _EACH_ARGUMENT_IS_A_SCRIPT = ("concurrently", "hyperfine")
 _LINE_END_KEYS = ("Enter", "C-m", "C-j")  # of `tmux send-keys`
 
 SCRIPT_RUNNERS = tuple(
-    dict.fromkeys((*SHELLS, *_SCRIPT_OPTIONS, *(names[0] for names in _SCRIPT_ARGUMENTS), "ssh"))
+    dict.fromkeys(
+        (*SHELLS, *POWERSHELLS, *_SCRIPT_OPTIONS, *(names[0] for names in _SCRIPT_ARGUMENTS), "ssh")
+    )
 )
 _CHECKS_SYNTAX = re.compile("-[a-z]*n[a-z]*")  # `bash -n`
 _OPENS_SHELL = re.compile("-[a-zA-Z]*[si]|--shell|--login")  # `sudo -s`, `sudo -i`
-_ENCODED = re.compile("-e(?:c|ncodedcommand)?", re.IGNORECASE)  # `pwsh -EncodedCommand`
+
+# PowerShell takes the names of its options in any case, shortened (`-Comm`), and by these aliases;
+# of names that begin alike, the first is meant: `-i` is -Interactive, `-e` is -EncodedCommand
+_POWERSHELL_FLAGS = ("interactive", "sshservermode")
+_POWERSHELL_VALUED = (
+    *("command", "encodedcommand", "encodedarguments", "executionpolicy", "inputformat"),
+    *("outputformat", "workingdirectory", "windowstyle", "version", "psconsolefile"),
+    *("configurationname", "configurationfile", "custompipename", "settingsfile"),
+)
+_POWERSHELL_ALIASES = {
+    "ec": "encodedcommand",
+    "ea": "encodedarguments",
+    "ep": "executionpolicy",
+    "if": "inputformat",
+    "of": "outputformat",
+    "wd": "workingdirectory",
+}
 
 
 def script_in(words: Sequence[str], from_input: str | None) -> str | None:
@@ -94,14 +112,15 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
     if program in SHELLS:
         return _script_of_shell(program, words, from_input)
     if program.lower() in POWERSHELLS:
-        return _encoded_script(words) or script_of_option(program, words)
+        return _script_of_powershell(words)
     if program.lower() in _CMDLETS_THAT_RUN:
         return _script_of_cmdlet(program.lower(), words, from_input)
     match program:
         case "eval":
             return " ".join(words[1:])
         case "trap":
-            return words[1] if len(words) > 1 else None
+            action = words[2:] if "--" in words[1:2] else words[1:]
+            return action[0] if action else None
         case "find":
             commands = commands_of_find(words)  # a single one is left to `unwrap`
             return "\n".join(map(shlex.join, commands)) if len(commands) > 1 else None
@@ -144,12 +163,28 @@ def _values_of(option: _ScriptOption, words: Sequence[str]) -> Iterator[str]:
                 yield value
             elif option.takes_rest:
                 yield " ".join(rest)
+            elif option.comes_last:
+                yield _first_operand(rest, option.valued)
             else:
                 yield rest.popleft() if rest else ""
         elif word in option.valued and rest:
             rest.popleft()
         elif not word.startswith(("-", "+")):
             num_arguments += 1
+
+
+def _first_operand(words: Sequence[str], valued: Sequence[str]) -> str:
+    """Returns the first word that is no option, nor the value of one; "" if there is none."""
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        if word == "--":
+            return rest[0] if rest else ""
+        if not word.startswith(("-", "+")):
+            return word
+        if word in valued and rest:
+            rest.popleft()
+    return ""
 
 
 def _script_of_shell(program: str, words: Sequence[str], from_input: str | None) -> str | None:
@@ -191,13 +226,37 @@ def _script_of_ssh(words: Sequence[str], from_input: str | None) -> str | None:
     return " ".join(remote)
 
 
-def _encoded_script(words: Sequence[str]) -> str:
-    """Returns the script that PowerShell takes in Base64; "" without one."""
-    values = (value for option, value in pairwise(words) if _ENCODED.fullmatch(option))
+def _script_of_powershell(words: Sequence[str]) -> str | None:
+    """Returns the script of `-Command` or `-EncodedCommand`; None without one, as for a file."""
+    rest = deque(words[1:])
+    while rest and rest[0].startswith("-"):
+        match _powershell_option(rest.popleft()):
+            case "command":
+                return " ".join(rest) or None
+            case "encodedcommand":
+                return _decode_script(rest[0]) if rest else None
+            case str():  # another option with a value
+                if rest:
+                    rest.popleft()
+    return None
+
+
+def _powershell_option(word: str) -> str | None:
+    """Returns the full name of an option that takes a value; None for any other option."""
+    name = word[1:].lower()
+    if name in _POWERSHELL_ALIASES:
+        return _POWERSHELL_ALIASES[name]
+    names = (*_POWERSHELL_FLAGS, *_POWERSHELL_VALUED)
+    meant = next((full for full in names if name and full.startswith(name)), None)
+    return None if meant in _POWERSHELL_FLAGS else meant
+
+
+def _decode_script(encoded: str) -> str | None:
+    """Returns the script that PowerShell takes in Base64; None if it cannot be decoded."""
     try:
-        return base64.b64decode(next(values, "")).decode("utf-16-le")
+        return base64.b64decode(encoded).decode("utf-16-le") or None
     except ValueError:
-        return ""
+        return None
 
 
 def _script_of_cmdlet(program: str, words: Sequence[str], from_input: str | None) -> str | None:

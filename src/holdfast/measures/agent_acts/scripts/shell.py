@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 # A text with more is no script; parsing is quadratic if no command follows the last pipe.
 _MAX_PIPES = 10_000
-_REMOVES_TRAP = re.compile(r"trap (?:--? |''|\"\")")  # trap - EXIT
+_REMOVES_TRAP = re.compile(r"trap (?:-- )?(?:- |''|\"\")")  # trap - EXIT
 _LIST_VARIABLE = re.compile(r'"?\$\{?(?P<name>\w+)\}?"?(?=\s|\Z)')  # $c, "${c}"
 _UNKNOWN_FOLDER = re.compile("[-~$`]")  # how a folder begins that is not known
 _SAME_SHELL = ("eval", ".", "source")  # what their scripts define lasts
