@@ -7,13 +7,10 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 import schemathesis
+from refused_requests import LIMITS
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from served import RunningServer, served
 from tiny import model
-
-from holdfast.serve.limits import RequestLimits
-
-LIMITS = RequestLimits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 
 
 @pytest.fixture(scope="module")

@@ -1,29 +1,20 @@
 """Fields and messages of requests that the server refuses, or accepts without effect."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
-import httpx2
 import hypothesis
 import pytest
 from fast_set import only_fast
+from refused_requests import BRIEF, DEEP, HELLO, LIMITS, error_of, post
 from served import RunningServer, served
 from tiny import LOOK, TEMPLATE, model, tokenizer
 
 from holdfast.methods import parse
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
 from holdfast.serve.body_model import read_body
-from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.responses_body import ResponsesBody
-
-LIMITS = RequestLimits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
-HELLO = [{"role": "user", "content": "hello there"}]
-DEEP: dict = {}
-for _ in range(100):
-    DEEP = {"properties": DEEP}
-BRIEF = [{"role": "system", "content": "be brief about music"}, *HELLO]
 
 
 @pytest.fixture(scope="module")
@@ -32,22 +23,9 @@ def server() -> Iterator[RunningServer]:
         yield running
 
 
-def post(url: str, path: str = "/v1/chat/completions", **body) -> httpx2.Response:
-    content = json.dumps(body).encode()  # httpx would refuse a lone surrogate
-    kind = {"Content-Type": "application/json"}
-    return httpx2.post(url + path, content=content, headers=kind, timeout=30)
-
-
 def call_of(name: str, arguments: str) -> dict:
     function = {"name": name, "arguments": arguments}
     return {"id": "1", "type": "function", "function": function}
-
-
-def error_of(answer: httpx2.Response) -> dict:
-    error = answer.json()["error"]
-    assert error.keys() == {"message", "type", "param", "code"}
-    assert error["message"].endswith(".") or "?" in error["message"], error
-    return error
 
 
 # Templates

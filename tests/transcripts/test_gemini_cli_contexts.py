@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from gemini_cli_lines import message, session
 from log_variations import (
     ONE_TURN,
     TWO_TURNS,
@@ -16,20 +17,6 @@ from log_variations import (
 
 from holdfast.logs import read_logs
 from holdfast.transcripts import read_transcripts
-
-
-def session(*values: Any) -> dict:
-    return {"s.jsonl": lines(*values)}
-
-
-def message(name: str, kind: str, content: Any, **fields: Any) -> dict:
-    return {
-        "id": name,
-        "timestamp": "2026-08-01T10:00:00Z",
-        "type": kind,
-        "content": content,
-        **fields,
-    }
 
 
 def returned(output: str, call: str = "c1") -> dict:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from gemini_cli_lines import message, session
 from log_variations import (
     ONE_TURN,
     TWO_TURNS,
@@ -12,21 +13,6 @@ from log_variations import (
     lines,
     variations,
 )
-
-
-def session(*values: Any) -> dict:
-    return {"s.jsonl": lines(*values)}
-
-
-def message(name: str, kind: str, content: Any, **fields: Any) -> dict:
-    return {
-        "id": name,
-        "timestamp": "2026-05-01T10:00:00Z",
-        "type": kind,
-        "content": content,
-        **fields,
-    }
-
 
 HEAD = {"sessionId": "g1", "projectHash": "h", "startTime": "t", "lastUpdated": "t"}
 HI, A = message("1", "user", "Hi"), message("2", "gemini", "A.", model="gemini-x")

@@ -139,7 +139,8 @@ _SUBJECT_COLUMN = re.compile(
 )
 _SAYS_COLUMN = re.compile(
     r"\W*(?:(?:our|required) )?(?:values?|choices?|conventions?|rules?|standards?"
-    r"|technolog(?:y|ies)|tools?|languages?|requirements?|styles?|formats?|settings?|details?|decisions?"
+    r"|technolog(?:y|ies)|tools?|languages?|requirements?|styles?|formats?|settings?|details?"
+    r"|decisions?"
     r"|polic(?:y|ies)|guidelines?|descriptions?)\W*",
     re.I,
 )

@@ -312,7 +312,8 @@ async function openReader(entry, from = null) {
     const rounds = [...numbers].sort((a, b) => a - b);
     body.replaceChildren(
       make("div", { class: "briefs" },
-        promptSection("agent", entry.agent), !entry.series.isGiven && promptSection("user", entry.user)),
+        promptSection("agent", entry.agent),
+        !entry.series.isGiven && promptSection("user", entry.user)),
       ...rounds.map((round) => roundPart(round, data, entry.series.probedAfter)),
       data.ended ? make("p", { class: "ended", dir: "auto" }, data.ended) : "");
     body.scrollTop = 0;

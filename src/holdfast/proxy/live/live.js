@@ -86,7 +86,9 @@ function display(live) {
       : `of rules kept; ${live.scored_rules} of ${live.suite_rules} are scored`,
     scored ? percent(kept, scored) : "–"),
     makeEntry("requests", count(sum(Object.values(live.requests)))),
-    ...(live.reminders || !live.retries ? [makeEntry("reminders sent", count(live.reminders))] : []),
+    ...(live.reminders || !live.retries
+      ? [makeEntry("reminders sent", count(live.reminders))]
+      : []),
     makeEntry("extra tokens sent, estimated", count(live.added_tokens)),
     ...(live.retries ? [makeEntry("replies drawn again", count(live.retries))] : []),
     ...(live.failed_retries ? [makeEntry("retries that failed", count(live.failed_retries))] : []),

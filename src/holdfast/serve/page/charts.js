@@ -58,8 +58,8 @@ export function massChart(figure) {
   };
 }
 
-/** The scale on which the lines of some turns fit: the number of turns on the axis, the powers of ten
- * at which the vertical axis ends, and the functions of turn and mass that give x and y. */
+/** The scale on which the lines of some turns fit: the number of turns on the axis, the powers of
+ * ten at which the vertical axis ends, and the functions of turn and mass that give x and y. */
 function scaleOf(lines, turns) {
   const masses = lines.flatMap(({ values }) => values.filter(Number.isFinite))
     .map((value) => Math.max(value, MIN_MASS));
